@@ -29,7 +29,7 @@ void AskedAddresses::ask(size_t index, const PeerRecord& self, const std::string
   const bool asks_briefly = shown_[index] >= kLostMin && !short_[index];
   const uint64_t cookie = asks_briefly ? 0 : cookies_[index];
   shown_[index] += cookie != 0;
-  outbox_.send(addresses_[index], Join{self, settings, nonces_[index], cookie});
+  outbox_.send({addresses_[index]}, Join{self, settings, nonces_[index], cookie});
 }
 
 bool AskedAddresses::show_cookie(const BootstrapMessage& message, const PeerRecord& self, const std::string& settings) {

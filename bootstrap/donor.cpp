@@ -72,9 +72,9 @@ void Donor::handle(const FrameHeader& header, const BootstrapMessage& message, c
 void Donor::offer_model(const FrameHeader& header, const ModelRequest& request, const std::string& source) {
   const bool old = too_old() && request.first_hash == 0;
   asked_ = asked_ || old;
-  if (!old || gives_any_) return send_offer(header.reply_to, request.nonce, request.first_hash, true);
+  if (!old || gives_any_) return send_offer({header.reply_to, header.sender}, request.nonce, request.first_hash, true);
   const auto same = std::find_if(waiting_.begin(), waiting_.end(),
-                                 [&](const Waiting& one) { return one.newcomer == header.reply_to; });
+                                 [&](const Waiting& one) { return one.newcomer.endpoint == header.reply_to; });
   if (same != waiting_.end()) {
     same->nonce = request.nonce;  // it may have started again
     return;
@@ -82,12 +82,12 @@ void Donor::offer_model(const FrameHeader& header, const ModelRequest& request, 
   const auto of_host =
       std::count_if(waiting_.begin(), waiting_.end(), [&](const Waiting& one) { return one.source == source; });
   if (waiting_.size() >= kWaitingMax || of_host >= std::ptrdiff_t{kWaitingOfHostMax}) {
-    return send_offer(header.reply_to, request.nonce, 0, false);
+    return send_offer({header.reply_to, header.sender}, request.nonce, 0, false);
   }
-  waiting_.push_back({header.reply_to, source, request.nonce, std::nullopt});
+  waiting_.push_back({{header.reply_to, header.sender}, source, request.nonce, std::nullopt});
 }
 
-void Donor::send_offer(const Endpoint& to, uint64_t nonce, uint32_t first_hash, bool given) {
+void Donor::send_offer(const PeerAddress& to, uint64_t nonce, uint32_t first_hash, bool given) {
   ModelOffer offer{.nonce = nonce};
   if (model_ && given && !damaged_) {
     offer.snapshot = model_->snapshot();
@@ -116,7 +116,7 @@ bool Donor::may_give(const std::string& source) {
 void Donor::send_block(const FrameHeader& header, const ModelBlockRequest& request, const std::string& source) {
   const auto model = find_model(request.snapshot);
   if (!model || request.index >= model->hashes().size()) {
-    outbox_.send(header.reply_to, ModelGone{request.snapshot, request.nonce});
+    outbox_.send({header.reply_to, header.sender}, ModelGone{request.snapshot, request.nonce});
     return;
   }
   if (!may_give(source)) return;
@@ -124,14 +124,14 @@ void Donor::send_block(const FrameHeader& header, const ModelBlockRequest& reque
   if (block.empty()) {
     if (model == model_) damaged_ = true;
     if (model == previous_) previous_.reset();
-    outbox_.send(header.reply_to, ModelGone{request.snapshot, request.nonce});
+    outbox_.send({header.reply_to, header.sender}, ModelGone{request.snapshot, request.nonce});
     return;
   }
   ++counters_.blocks_sent;
   counters_.bytes_sent += block.size;
   const auto owner = std::make_shared<const std::shared_ptr<const void>>(block.owner);  // a model in memory outlives it
   given_.push_back({source, owner});
-  outbox_.send(header.reply_to, ModelBlock{request.snapshot, request.index, request.nonce},
+  outbox_.send({header.reply_to, header.sender}, ModelBlock{request.snapshot, request.index, request.nonce},
                {owner, block.data, block.size, block.checksum});
 }
 

@@ -39,7 +39,7 @@ class Donor {
 
  private:
   struct Waiting {
-    Endpoint newcomer;
+    PeerAddress newcomer;
     std::string source;              // the host that asked
     uint64_t nonce = 0;              // of the request
     std::optional<TimePoint> since;  // nullopt: until the next tick
@@ -49,7 +49,7 @@ class Donor {
     std::weak_ptr<const void> owner;
   };
   void offer_model(const FrameHeader& header, const ModelRequest& request, const std::string& source);
-  void send_offer(const Endpoint& to, uint64_t nonce, uint32_t first_hash, bool given);
+  void send_offer(const PeerAddress& to, uint64_t nonce, uint32_t first_hash, bool given);
   void send_block(const FrameHeader& header, const ModelBlockRequest& request, const std::string& source);
   bool may_give(const std::string& source);
   bool too_old() const;

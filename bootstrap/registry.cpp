@@ -35,6 +35,7 @@ class Inbox final : public Transport {
   void forget(const Endpoint& peer) override { shared_.forget(peer); }
   Endpoint local() const override { return shared_.local(); }
   void refuse(const ReceivedFrame& frame) override { shared_.refuse(frame); }
+  void cut(const ReceivedFrame& frame) override { shared_.cut(frame); }
   TransportCounters counters() const override { return shared_.counters(); }
 
   std::deque<ReceivedFrame> frames;
@@ -134,7 +135,7 @@ std::vector<std::string> Registry::take_troubles() {
   const Endpoint& own = options_.self.endpoint;
   all.push_back(describe_unreached(*unreached, own));
   if (!claims_loopback(unreached->record.endpoint, unreached->source, own)) return all;
-  answer({unmapped(unreached->source), unreached->record.endpoint.port},
+  answer({{unmapped(unreached->source), unreached->record.endpoint.port}, unreached->record.id},
          JoinRefused{plain_prefix(all.back(), kReasonBytesMax), "", unreached->nonce});
   return all;
 }
@@ -176,6 +177,7 @@ void Registry::receive(Listener& listener, ReceivedFrame frame) {
     }
   } else if (frame.authenticated && *frame.authenticated != header.sender) {
     ++strangers_.wrong_sender;
+    transport_.cut(frame);
   } else if (header.sender != options_.self.id) {
     Swarm* swarm = swarm_of(listener, header, message, frame.source);
     if (swarm) swarm->inbox.frames.push_back(std::move(frame));
@@ -194,7 +196,7 @@ Registry::Swarm* Registry::swarm_of(Listener& listener, const FrameHeader& heade
 
 // As Router::answer_join: nobody is read, served or refused before it has shown that it can be reached.
 bool Registry::let_in(const Join& join, const std::string& source) {
-  const auto tell = [&](const Message& message) { answer(join.record.endpoint, message); };
+  const auto tell = [&](const Message& message) { answer({join.record.endpoint, join.record.id}, message); };
   return starling::let_in(gate_, gate_.judge(source, join, true), join, strangers_, tell);
 }
 
@@ -209,7 +211,7 @@ Registry::Swarm* Registry::swarm_to_join(Listener& listener, const FrameHeader& 
   if (!let_in(join, source)) return nullptr;
   if (join.settings.empty()) {
     if (living.empty()) {
-      answer(join.record.endpoint, JoinReply{"", {options_.self}, "", join.nonce});  // nobody could give the model
+      answer({join.record.endpoint, join.record.id}, JoinReply{"", {options_.self}, "", join.nonce});  // nobody could give the model
     } else {
       refuse(join, list_swarms());
     }
@@ -250,9 +252,9 @@ Registry::Swarm* Registry::swarm_to_read(const Join& join, const std::string& so
   if (join.reads == kOnlySwarm && swarms_.size() == 1) return swarms_.begin()->second.get();
   if (!let_in(join, source)) return nullptr;
   if (swarms_.empty()) {
-    answer(join.record.endpoint, JoinReply{"", {options_.self}, "", join.nonce});
+    answer({join.record.endpoint, join.record.id}, JoinReply{"", {options_.self}, "", join.nonce});
   } else {
-    answer(join.record.endpoint, JoinRefused{plain_prefix(list_swarms(), kReasonBytesMax), "", join.nonce});
+    answer({join.record.endpoint, join.record.id}, JoinRefused{plain_prefix(list_swarms(), kReasonBytesMax), "", join.nonce});
   }
   return nullptr;
 }
@@ -312,16 +314,17 @@ void Registry::note_namesake(Swarm& added, Swarm* largest) {
   if (largest->namesake == 0) note(*largest, added.router);
 }
 
-void Registry::answer(const Endpoint& to, const Message& message) {
+void Registry::answer(const PeerAddress& to, const Message& message) {
   const FrameHeader own{0, options_.self.id, options_.self.version.generation, options_.self.endpoint};
-  if (transport_.send(to, channel_of(message), {encode_frame_header(own, message, {}), {}}) != SendStatus::kQueued) {
+  Frame frame{encode_frame_header(own, message, {}), {}, to.id};
+  if (transport_.send(to.endpoint, channel_of(message), std::move(frame)) != SendStatus::kQueued) {
     ++strangers_.sends_failed;
   }
 }
 
 void Registry::refuse(const Join& join, const std::string& why, const std::string& settings) {
   ++strangers_.joins_refused;
-  answer(join.record.endpoint, JoinRefused{plain_prefix(why, kReasonBytesMax), settings, join.nonce});
+  answer({join.record.endpoint, join.record.id}, JoinRefused{plain_prefix(why, kReasonBytesMax), settings, join.nonce});
 }
 
 std::string Registry::list_swarms() const {

@@ -74,7 +74,7 @@ class Registry {
   std::vector<Swarm*> living_swarms() const;
   Swarm* largest_of(const std::string& name) const;
   void note_namesake(Swarm& added, Swarm* largest);
-  void answer(const Endpoint& to, const Message& message);
+  void answer(const PeerAddress& to, const Message& message);
   void refuse(const Join& join, const std::string& why, const std::string& settings = "");
   std::string list_swarms() const;
 

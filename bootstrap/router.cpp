@@ -49,7 +49,7 @@ bool refuse_other_version(const ReceivedFrame& frame, const PeerRecord& self, Jo
   const auto join = frame.channel == Channel::kControl ? decode_other_version(frame.header.span()) : std::nullopt;
   if (!join || !gate.may_answer(frame.source)) return false;
   const FrameHeader header{0, self.id, self.version.generation, self.endpoint};
-  return transport.send(join->reply_to, Channel::kControl, {encode_version_refusal(header, *join), {}}) ==
+  return transport.send(join->reply_to, Channel::kControl, {encode_version_refusal(header, *join), {}, join->sender}) ==
          SendStatus::kQueued;
 }
 
@@ -153,6 +153,7 @@ bool Router::admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* he
   }
   if (frame.authenticated && *frame.authenticated != header->sender) {
     ++counters_.wrong_sender;
+    transport_.cut(frame);
     handler.on_frame_refused(frame, kWrongSender);
     return false;
   }
@@ -182,7 +183,7 @@ void Router::look_at_sender(const FrameHeader& header, const std::string& source
   }
   const bool earlier = record.version.generation > header.generation && clock_.now() - member->since >= kEarlierFrames;
   const bool elsewhere = record.version.generation == header.generation && record.endpoint != header.reply_to;
-  if ((earlier || elsewhere) && gate_.may_answer(source)) send(header.reply_to, Gossip{Updates{.alive = {record}}});
+  if ((earlier || elsewhere) && gate_.may_answer(source)) send({header.reply_to, header.sender}, Gossip{Updates{.alive = {record}}});
 }
 
 // What others say of this agent's id, and which newcomers the answers do not reach. One that names loopback is told at
@@ -203,7 +204,7 @@ void Router::look_at_strangers() {
   troubles_.add(unreached->record.id, text);
   if (!claims_loopback(unreached->record.endpoint, unreached->source, own)) return;
   const Endpoint asks_from{unmapped(unreached->source), unreached->record.endpoint.port};
-  send(asks_from, JoinRefused{plain_prefix(text, kReasonBytesMax), "", unreached->nonce});
+  send({asks_from, unreached->record.id}, JoinRefused{plain_prefix(text, kReasonBytesMax), "", unreached->nonce});
 }
 
 void Router::move_to(const Endpoint& endpoint) {
@@ -245,8 +246,8 @@ bool Router::may_exchange(const FrameHeader& header, const ExchangeMessage& mess
   if (!gate_.may_answer(source)) return false;
   DigestEntry held{.id = header.sender};
   if (member) held = {header.sender, member->record.version, static_cast<uint8_t>(member->state)};
-  send(header.reply_to, Busy{propose->xid, 0});
-  send(header.reply_to, Sync{.digest = {held}});
+  send({header.reply_to, header.sender}, Busy{propose->xid, 0});
+  send({header.reply_to, header.sender}, Sync{.digest = {held}});
   return false;
 }
 
@@ -264,13 +265,13 @@ bool Router::may_have_model(const FrameHeader& header, const BootstrapMessage& m
     return false;
   }
   ++counters_.requests_unproven;
-  send(header.reply_to, JoinCookie{cookie, nonce});
+  send({header.reply_to, header.sender}, JoinCookie{cookie, nonce});
   return false;
 }
 
 // The record is the sender's own: a Join for another does not decode.
 void Router::answer_join(const FrameHeader& header, const Join& join, const std::string& source) {
-  const Endpoint& newcomer = join.record.endpoint;  // all answers go where the cookie does; the frame may name another
+  const PeerAddress newcomer{join.record.endpoint, join.record.id};  // all answers go where the cookie does; the frame may name another
   const Member* member = membership_.find(join.record.id);
   const bool known = member && member->state <= MemberState::kSuspect &&
                      member->record.version.generation == join.record.version.generation;
@@ -307,7 +308,7 @@ void Router::refuse_for_room(const Join& join) {
   ++counters_.joins_refused;
   const std::string text = fmt::format(
       "the swarm has {} members, which is the most it can have; end some of them, or begin another swarm", kMembersMax);
-  send(join.record.endpoint, JoinRefused{text, "", join.nonce});
+  send({join.record.endpoint, join.record.id}, JoinRefused{text, "", join.nonce});
 }
 
 // A higher generation is of a later process, or of one whose clock was ahead; the newcomer has to begin above it. A
@@ -321,13 +322,13 @@ void Router::refuse_earlier(const Join& join, const PeerRecord& held) {
               "folder "
               "with --state"
             : "it is let in once the earlier one is found dead");
-  send(join.record.endpoint, JoinRefused{text, "", join.nonce, held});
+  send({join.record.endpoint, join.record.id}, JoinRefused{text, "", join.nonce, held});
 }
 
 // A reader is told all, and nothing of it is believed or kept but its address, which its cookie has proven.
 void Router::answer_reader(const Join& join) {
-  const Endpoint& reader = join.record.endpoint;
-  readers_[reader] = clock_.now();
+  const PeerAddress reader{join.record.endpoint, join.record.id};
+  readers_[reader.endpoint] = clock_.now();
   if (!settings_.empty() && join.reads != kOnlySwarm && join.reads != swarm_id_) {
     return send(reader, JoinRefused{fmt::format("it is of another swarm, {:016x}", swarm_id_), "", join.nonce});
   }
@@ -353,15 +354,15 @@ void Router::send(const PeerId& to, const Message& message, SharedBytes payload)
     ++counters_.sends_failed;
     return;
   }
-  send(member->record.endpoint, message, std::move(payload));
+  send({member->record.endpoint, to}, message, std::move(payload));
 }
 
-void Router::send(const Endpoint& to, const Message& message, SharedBytes payload) {
+void Router::send(const PeerAddress& to, const Message& message, SharedBytes payload) {
   const PeerRecord& self = membership_.self();
   const uint64_t swarm = message_is<Join>(message) ? wanted_ : swarm_id_;
   const FrameHeader header{swarm, self.id, self.version.generation, self.endpoint};
-  Frame frame{encode_frame_header(header, message, payload.span(), payload.checksum), std::move(payload)};
-  if (transport_.send(to, channel_of(message), std::move(frame)) != SendStatus::kQueued) ++counters_.sends_failed;
+  Frame frame{encode_frame_header(header, message, payload.span(), payload.checksum), std::move(payload), to.id};
+  if (transport_.send(to.endpoint, channel_of(message), std::move(frame)) != SendStatus::kQueued) ++counters_.sends_failed;
 }
 
 }  // namespace starling

@@ -111,7 +111,7 @@ class Router final : public Outbox {
   std::vector<std::string> take_troubles() { return troubles_.take(); }
 
   void send(const PeerId& to, const Message& message, SharedBytes payload = {}) override;
-  void send(const Endpoint& to, const Message& message, SharedBytes payload = {}) override;
+  void send(const PeerAddress& to, const Message& message, SharedBytes payload = {}) override;
 
  private:
   void receive(Handler& handler, const ReceivedFrame& frame);

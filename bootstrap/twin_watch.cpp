@@ -70,7 +70,7 @@ void TwinWatch::answer(const FrameHeader& header, uint64_t sequence) {
   if (!sign_ || clock_.now() < next_answer_) return;
   next_answer_ = clock_.now() + kAnswerEvery;
   const Signature proof = sign_(bytes_of(signed_text(sequence, self_.endpoint, self_.version.generation)));
-  outbox_.send(header.reply_to, PingAck{sequence, {}, {proof.begin(), proof.end()}});
+  outbox_.send({header.reply_to, self_.id}, PingAck{sequence, {}, {proof.begin(), proof.end()}});
   answered_ = header.reply_to;
 }
 
@@ -81,7 +81,7 @@ void TwinWatch::tick() {
     ++asked.silent;
     asked.next = now + kAskEvery;
     asked.sequence = secret_number(secret_, kNumbers + questions_++);
-    outbox_.send(address, Ping{asked.sequence, self_.id, {}});
+    outbox_.send({address, self_.id}, Ping{asked.sequence, self_.id, {}});
   }
   settle();
 }

@@ -34,6 +34,12 @@ struct Endpoint {
   static bool is_valid_host(std::string_view host);
 };
 
+// An address, and whom to reach there. `id` zero: whoever is known to be there, as by a ticket.
+struct PeerAddress {
+  Endpoint endpoint;
+  PeerId id{};
+};
+
 // generation: one per process start, persisted, growing. incarnation: one per refutation or change of the record.
 struct Version {
   uint64_t generation = 0;

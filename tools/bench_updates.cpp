@@ -239,7 +239,7 @@ class Holder final : public Outbox, public PeerSampler {
   void send(const PeerId& to, const Message& message, SharedBytes payload) override {
     queue_.push_back({id_, to, message, std::move(payload)});
   }
-  void send(const Endpoint&, const Message&, SharedBytes) override {}
+  void send(const PeerAddress&, const Message&, SharedBytes) override {}
   std::optional<PeerId> choose(const std::vector<PeerId>&) override { return std::nullopt; }
   void met(const PeerId&) override {}
   uint64_t last_met(const PeerId&) override { return 0; }

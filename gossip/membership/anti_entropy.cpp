@@ -51,9 +51,9 @@ void AntiEntropy::tick() {
   if (seeds_.empty()) return;
   const auto others = static_cast<uint32_t>(seeds_.size());
   if (table_.live_count() == 0) {
-    for (const Endpoint& seed : seeds_) context_.outbox.send(seed, sync);
+    for (const Endpoint& seed : seeds_) context_.outbox.send({seed}, sync);
   } else if (rng.chance(std::max(0.2, static_cast<double>(others) / known))) {
-    context_.outbox.send(seeds_[rng.below(others)], sync);
+    context_.outbox.send({seeds_[rng.below(others)]}, sync);
   }
 }
 

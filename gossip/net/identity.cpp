@@ -19,12 +19,14 @@ namespace starling {
 namespace {
 
 constexpr const char* kKeyFile = "identity.key";
+constexpr const char* kSwarmKeyFile = "swarm.key";
 constexpr const char* kGenerationFile = "generation";
 constexpr size_t kKeySeedBytes = 32;
 constexpr uint64_t kGenerationMax = 1ull << 62;  // far above any clock; a damaged file is noticed, not believed
 
 static_assert(crypto_sign_SEEDBYTES == kKeySeedBytes);
 static_assert(crypto_sign_BYTES == sizeof(Signature));
+static_assert(crypto_box_SECRETKEYBYTES == sizeof(CurveKey) && crypto_box_SEEDBYTES == sizeof(KeySeed));
 static_assert(crypto_sign_SECRETKEYBYTES == 64 && crypto_sign_PUBLICKEYBYTES == 32);
 static_assert(sizeof(crypto_generichash_state) <= 384);
 
@@ -76,6 +78,8 @@ void make_folder(const std::filesystem::path& dir) {
   fail("cannot make the folder", dir, "choose a folder that this user may write");
 }
 
+bool is_swarms(const std::filesystem::path& path) { return path.filename() == kSwarmKeyFile; }
+
 // Empty: nobody else may open it. Else what was done about that, for people.
 std::string close_key(const std::filesystem::path& path, int fd, struct stat info) {
   constexpr mode_t kOthers = 077;
@@ -86,15 +90,17 @@ std::string close_key(const std::filesystem::path& path, int fd, struct stat inf
                              "is read-only, or its file system keeps no modes; choose a folder on another disk");
   }
   return path.string() +
-         " holds a private key that other users could open; its mode is 0600 now. If one of them may have a copy, move "
-         "it away: a new key is made, and this agent becomes a new peer";
+         " holds a private key that other users could open; its mode is 0600 now. If one of them may have a copy, " +
+         (is_swarms(path) ? "begin a new swarm: whoever has this key can join and invite others"
+                          : "move it away: a new key is made, and this agent becomes a new peer");
 }
 
 Identity read_key(const std::filesystem::path& path, int fd, std::string* remark) {
   struct stat info{};
   if (::fstat(fd, &info) != 0) fail("cannot examine", path, "check the disk");
   if (!S_ISREG(info.st_mode)) {
-    throw std::runtime_error(path.string() + " is no regular file; move it away, and a new key is made");
+    throw std::runtime_error(path.string() + " is no regular file; move it away" +
+                             (is_swarms(path) ? ", and start with --bootstrap and a ticket of the swarm" : ", and a new key is made"));
   }
   if (info.st_uid != ::geteuid()) {
     throw std::runtime_error(path.string() + " belongs to another user; run as its owner, or: chown " +
@@ -107,8 +113,11 @@ Identity read_key(const std::filesystem::path& path, int fd, std::string* remark
   if (got != static_cast<ssize_t>(kKeySeedBytes)) {
     sodium_memzero(bytes.data(), bytes.size());
     throw std::runtime_error(path.string() +
-                             " is damaged (it must hold 32 bytes); restore it from a copy, or "
-                             "move it away: a new key is made, and this agent becomes a new peer");
+                             " is damaged (it must hold 32 bytes); " +
+                             (is_swarms(path) ? "restore it from a copy, or move it away and start with --bootstrap "
+                                                "and a ticket of the swarm"
+                                              : "restore it from a copy, or move it away: a new key is made, and "
+                                                "this agent becomes a new peer"));
   }
   std::array<uint8_t, kKeySeedBytes> key_seed;
   std::memcpy(key_seed.data(), bytes.data(), key_seed.size());
@@ -120,11 +129,9 @@ Identity read_key(const std::filesystem::path& path, int fd, std::string* remark
 
 // Written under another name first: a crash half way leaves no half key under the real one. link() refuses to
 // replace a file, so of two agents started at once in one folder the second reads the first one's key.
-void create_key(const std::filesystem::path& dir, const std::filesystem::path& path) {
-  const std::filesystem::path draft = dir / (std::string(kKeyFile) + "." + std::to_string(::getpid()) + ".new");
+void create_key(const std::filesystem::path& dir, const std::filesystem::path& path, KeySeed key_seed) {
+  const std::filesystem::path draft = dir / (path.filename().string() + "." + std::to_string(::getpid()) + ".new");
   ::unlink(draft.c_str());
-  std::array<uint8_t, kKeySeedBytes> key_seed;
-  randombytes_buf(key_seed.data(), key_seed.size());
   {
     const File file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     const bool written =
@@ -141,6 +148,17 @@ void create_key(const std::filesystem::path& dir, const std::filesystem::path& p
   errno = cause;
   if (!named) fail("cannot create", path, "choose a folder that this user may write");
   sync_folder(dir);
+}
+
+// nullopt: no such file.
+std::optional<Identity> load_key(const std::filesystem::path& path, std::string* remark) {
+  const File file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (file.is_open()) return read_key(path, file.fd(), remark);
+  if (errno == ELOOP) {
+    throw std::runtime_error(path.string() + " is a symbolic link; put the key file itself there");
+  }
+  if (errno != ENOENT) fail("cannot open", path, "make it readable for this user (chmod 600)");
+  return std::nullopt;
 }
 
 uint64_t read_generation(const std::filesystem::path& path) {
@@ -171,7 +189,7 @@ uint64_t read_generation(const std::filesystem::path& path) {
 
 }  // namespace
 
-Identity::Identity(const std::array<uint8_t, 32>& key_seed) {
+Identity::Identity(const KeySeed& key_seed) {
   start_sodium();
   crypto_sign_seed_keypair(id_.bytes.data(), secret_.data(), key_seed.data());
 }
@@ -189,6 +207,39 @@ Signature Identity::sign(std::span<const std::byte> message) const {
   return signature;
 }
 
+KeySeed Identity::seed() const {
+  KeySeed seed;
+  crypto_sign_ed25519_sk_to_seed(seed.data(), secret_.data());
+  return seed;
+}
+
+CurveKey Identity::curve_secret() const {
+  CurveKey secret;
+  crypto_sign_ed25519_sk_to_curve25519(secret.data(), secret_.data());
+  return secret;
+}
+
+std::optional<CurveKey> curve_public(const PeerId& id) {
+  CurveKey key;
+  if (crypto_sign_ed25519_pk_to_curve25519(key.data(), id.bytes.data()) != 0) return std::nullopt;
+  return key;
+}
+
+CurvePair curve_pair(const KeySeed& seed) {
+  CurvePair pair;
+  crypto_box_seed_keypair(pair.open.data(), pair.secret.data(), seed.data());
+  return pair;
+}
+
+KeySeed random_seed() {
+  start_sodium();
+  KeySeed seed;
+  randombytes_buf(seed.data(), seed.size());
+  return seed;
+}
+
+void wipe(std::span<uint8_t> secret) { sodium_memzero(secret.data(), secret.size()); }
+
 bool verify(const PeerId& signer, std::span<const std::byte> message, const Signature& signature) {
   return crypto_sign_verify_detached(signature.data(), reinterpret_cast<const unsigned char*>(message.data()),
                                      message.size(), signer.bytes.data()) == 0;
@@ -199,16 +250,25 @@ Identity load_or_create_identity(const std::filesystem::path& dir, std::string* 
   make_folder(dir);
   const std::filesystem::path path = dir / kKeyFile;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const File file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (file.is_open()) return read_key(path, file.fd(), remark);
-    if (errno == ELOOP) {
-      throw std::runtime_error(path.string() + " is a symbolic link; put the key file itself there");
-    }
-    if (errno != ENOENT) fail("cannot open", path, "make it readable for this user (chmod 600)");
-    if (attempt == 0) create_key(dir, path);
+    if (auto key = load_key(path, remark)) return *std::move(key);
+    if (attempt == 0) create_key(dir, path, random_seed());
   }
   throw std::runtime_error(
       path.string() + " vanished while it was made; stop what cleans that folder, or name another one with --state");
+}
+
+std::optional<Identity> load_swarm_key(const std::filesystem::path& dir, std::string* remark) {
+  start_sodium();
+  return load_key(dir / kSwarmKeyFile, remark);
+}
+
+void store_swarm_key(const std::filesystem::path& dir, const Identity& key) {
+  make_folder(dir);
+  create_key(dir, dir / kSwarmKeyFile, key.seed());
+  const std::optional<Identity> stored = load_swarm_key(dir);
+  if (stored && stored->id() == key.id()) return;
+  throw std::runtime_error((dir / kSwarmKeyFile).string() +
+                           " is the key of another swarm; name a new folder with --state");
 }
 
 uint64_t next_generation(const std::filesystem::path& dir) {

@@ -28,7 +28,8 @@
 namespace starling {
 namespace {
 
-constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_MONITOR_STOPPED;
+constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_MONITOR_STOPPED |
+                        ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
 constexpr Duration kLately = std::chrono::seconds(4);  // longer than a handshake may take (zmq_transport.cpp)
 constexpr int kAgeEveryMs = 500;
 constexpr Duration kMeasureEvery = std::chrono::milliseconds(20);     // a fast link brings 20 MB meanwhile
@@ -39,6 +40,8 @@ constexpr size_t kStrikeSourcesMax = 1024;
 constexpr size_t kClosedWorthATrim = 64;  // links, of some 28 KiB each
 constexpr const char* kLetIn = "200";
 constexpr const char* kLater = "300";  // its owner tries again; with 400 and 500 it never would
+constexpr const char* kNever = "400";
+constexpr int kEnforceDomain = 93;  // ZMQ_ZAP_ENFORCE_DOMAIN, a draft in the header: no answer lets nobody in
 
 struct Event {
   uint16_t kind = 0;
@@ -82,7 +85,8 @@ struct Strikes {
 
 struct Group {
   size_t most = kStrangerLinksMax;
-  uint64_t refused = 0, cut = 0;
+  uint64_t refused = 0, cut = 0, strangers = 0;
+  std::shared_ptr<const MemberKeys> keys;
   std::shared_ptr<FramesRead> read = std::make_shared<FramesRead>();
   TimePoint idle;  // the reader, last seen so
   std::map<std::string, Strikes> strikes;
@@ -137,7 +141,7 @@ struct LinkGate::Impl {
   void cut_refused();
   void measure(TimePoint now);
   int patience_ms(TimePoint now) const;
-  std::string judge(const std::string& domain, const std::string& source, TimePoint now);
+  std::string judge(const std::vector<std::string>& question, TimePoint now);
 
   void* context = nullptr;
   void* questions = nullptr;  // the thread's
@@ -182,11 +186,23 @@ uint64_t LinkGate::new_group() {
   return impl_->next_group++;
 }
 
-void LinkGate::guard(uint64_t group, void* zmq_router, size_t unfinished_max) {
+void LinkGate::guard(uint64_t group, void* zmq_router, size_t unfinished_max, std::shared_ptr<const MemberKeys> keys) {
   const std::string domain = std::to_string(group);
-  STARLING_CHECK(zmq_setsockopt(zmq_router, ZMQ_ZAP_DOMAIN, domain.data(), domain.size()) == 0);
+  const int on = 1;
+  const auto set = [zmq_router](int option, const void* value, size_t size) {
+    STARLING_CHECK(zmq_setsockopt(zmq_router, option, value, size) == 0);
+  };
+  set(ZMQ_ZAP_DOMAIN, domain.data(), domain.size());
+  if (keys) {
+    set(kEnforceDomain, &on, sizeof on);
+    set(ZMQ_CURVE_SERVER, &on, sizeof on);
+    set(ZMQ_CURVE_SECRETKEY, keys->port_secret().data(), keys->port_secret().size());
+    // A link's name is its owner's to choose, and no other knows it: so a link that is opened anew takes its own place.
+    set(ZMQ_ROUTER_HANDOVER, &on, sizeof on);
+  }
   {
     const std::lock_guard lock(impl_->mutex);
+    impl_->groups.at(group).keys = std::move(keys);
     const std::string address = "inproc://links." + std::to_string(impl_->next_monitor++);
     Monitor monitor{.socket = zmq_socket(impl_->context, ZMQ_PAIR),
                     .group = group,
@@ -211,7 +227,7 @@ void LinkGate::set_most(uint64_t group, size_t most) {
 LinkCounters LinkGate::counters(uint64_t group) const {
   const std::lock_guard lock(impl_->mutex);
   const Group& found = impl_->groups.at(group);
-  return {found.all.sum(), found.refused, found.cut};
+  return {found.all.sum(), found.refused, found.cut, found.strangers};
 }
 
 FramesRead& LinkGate::frames_read(uint64_t group) {
@@ -228,6 +244,14 @@ void LinkGate::frame_refused(uint64_t group, int connection, const std::string& 
     Strikes& strikes = found.strikes.try_emplace(source, Strikes{0, now}).first->second;
     if (now - strikes.since >= kStrikesLast) strikes = {0, now};
     if (++strikes.count <= kUnreadableFramesMax || !found.to_cut.try_emplace(connection, source).second) return;
+  }
+  (void)eventfd_write(impl_->wake_fd, 1);
+}
+
+void LinkGate::cut(uint64_t group, int connection, const std::string& source) {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (!impl_->groups.at(group).to_cut.try_emplace(connection, source).second) return;
   }
   (void)eventfd_write(impl_->wake_fd, 1);
 }
@@ -283,6 +307,8 @@ bool LinkGate::Impl::take_events(Monitor& monitor, TimePoint now) {
       Monitor::count_old(group, monitor.links.closed(event->value), -1);
       monitor.loads.closed(event->value);
       ++closed_count;
+    } else if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL) {
+      if (group && group->keys) ++group->strangers;
     } else if (event->kind == ZMQ_EVENT_MONITOR_STOPPED) {
       Monitor::count_old(group, monitor.links.all_closed(), -1);
       return false;
@@ -348,14 +374,14 @@ void LinkGate::Impl::measure(TimePoint now) {
   malloc_trim(0);
 }
 
-// A question: version, its number, the domain, the source address, and what is of no use here.
+// A question: version, its number, the domain, the source address, the link's name (empty with CURVE), the mechanism,
+// and its key.
 void LinkGate::Impl::judge_all(TimePoint now) {
   while (true) {
     const std::vector<std::string> question = receive(questions);
     if (question.empty()) return;
-    const bool whole = question.size() >= 4;
-    const std::string parts[] = {
-        "1.0", whole ? question[1] : "", whole ? judge(question[2], question[3], now) : kLater, "", "", ""};
+    const bool whole = question.size() >= 6;
+    const std::string parts[] = {"1.0", whole ? question[1] : "", whole ? judge(question, now) : kNever, "", "", ""};
     for (size_t i = 0; i < std::size(parts); ++i) {
       const int more = i + 1 < std::size(parts) ? ZMQ_SNDMORE : 0;
       (void)zmq_send(questions, parts[i].data(), parts[i].size(), more);  // to a thread of this process
@@ -363,11 +389,22 @@ void LinkGate::Impl::judge_all(TimePoint now) {
   }
 }
 
-std::string LinkGate::Impl::judge(const std::string& domain, const std::string& source, TimePoint now) {
-  const auto found = groups.find(std::strtoull(domain.c_str(), nullptr, 10));
+std::string LinkGate::Impl::judge(const std::vector<std::string>& question, TimePoint now) {
+  const auto found = groups.find(std::strtoull(question[2].c_str(), nullptr, 10));
   if (found == groups.end()) return kLater;
-  if (found->second.takes(source, now)) return kLetIn;
-  ++found->second.refused;
+  Group& group = found->second;
+  if (group.keys) {
+    const CurveKey& door = group.keys->door().open;
+    const bool shown = question[5] == "CURVE" && question.size() == 7 &&
+                       std::equal(door.begin(), door.end(), question[6].begin(), question[6].end(),
+                                  [](uint8_t key, char c) { return key == static_cast<uint8_t>(c); });
+    if (!shown) {
+      ++group.strangers;
+      return kNever;
+    }
+  }
+  if (group.takes(question[3], now)) return kLetIn;
+  ++group.refused;
   return kLater;
 }
 

@@ -16,6 +16,7 @@ namespace starling {
 
 struct OtherVersionJoin {
   uint16_t version = 0;  // of the asker's protocol
+  PeerId sender;
   Endpoint reply_to;
   uint64_t nonce = 0;
 };

@@ -11,7 +11,7 @@ class Outbox {
  public:
   virtual ~Outbox() = default;
   virtual void send(const PeerId& to, const Message& message, SharedBytes payload = {}) = 0;
-  virtual void send(const Endpoint& to, const Message& message, SharedBytes payload = {}) = 0;
+  virtual void send(const PeerAddress& to, const Message& message, SharedBytes payload = {}) = 0;
 };
 
 }  // namespace starling

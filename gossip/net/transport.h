@@ -44,6 +44,7 @@ class UnsetBytes {
 struct Frame {
   std::vector<std::byte> header;  // encoded by wire.h
   SharedBytes payload;            // may be empty: then the frame has one part
+  PeerId reader{};                // on links with keys only it can read the frame; zero: whoever is known to be there
 };
 
 // A frame as it came in. Nothing in it is trusted yet.
@@ -63,7 +64,9 @@ enum class [[nodiscard]] SendStatus { kQueued, kQueueFull, kBadAddress, kTooLarg
 struct LinkCounters {
   uint64_t open = 0;     // now
   uint64_t refused = 0;  // at the bound; a refused peer tries again
-  uint64_t cut = 0;      // held too much before it was a frame, or brought too many that nobody can read
+  uint64_t cut = 0;      // held too much before it was a frame, brought too many that nobody can read, or was not
+                         // its sender's
+  uint64_t strangers = 0;  // without the swarm's ticket
 };
 
 struct TransportCounters {
@@ -82,6 +85,7 @@ class Transport {
   virtual void wake() = 0;                          // from any thread: end a wait_until
   virtual void forget(const Endpoint& peer) = 0;    // close the links to it, drop what is queued
   virtual void refuse(const ReceivedFrame&) {}      // nobody can read it; its link is cut after too many
+  virtual void cut(const ReceivedFrame&) {}         // its sender is not the link's owner: the link is cut at once
   virtual Endpoint local() const = 0;               // where it is bound, port known
   virtual TransportCounters counters() const = 0;
 };

@@ -206,7 +206,7 @@ std::optional<OtherVersionJoin> decode_other_version(std::span<const std::byte> 
     if (get_frame(header.subspan(sizeof prefix), &decoded, &seal, &message) != DecodeStatus::kOk) return std::nullopt;
     const Join* join = message_as<Join>(message);
     if (join == nullptr || !in_range(decoded) || !in_range(decoded.sender, message)) return std::nullopt;
-    return OtherVersionJoin{prefix.version, decoded.reply_to, join->nonce};
+    return OtherVersionJoin{prefix.version, decoded.sender, decoded.reply_to, join->nonce};
   } catch (...) {
     return std::nullopt;
   }

@@ -4,12 +4,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <zmq.hpp>
 
@@ -31,6 +36,12 @@ constexpr Duration kNumberPatience = std::chrono::milliseconds(1500);  // then a
 constexpr Duration kPendingLife[2] = {std::chrono::seconds(2), std::chrono::seconds(5)};
 constexpr size_t kHeaderPartBytesMax = kControlFrameBytesMax;
 constexpr size_t kUnfinishedBytesMaxOf[2] = {1024 * 1024, 4 * kBulkFrameBytesMax};  // of one link; more is no message
+constexpr size_t kSealBytesMax = 64;         // that encryption adds to a part
+constexpr size_t kJudgedLinksMax = 16384;    // remembered; the others are judged anew
+constexpr Duration kLookEvery = std::chrono::milliseconds(50);    // at handshakes
+constexpr Duration kRefusedLinkLife = std::chrono::seconds(5);    // then another one is tried
+constexpr Duration kProofPatience = std::chrono::seconds(10);
+constexpr int kBrokenHandshakes = 2;  // in a row: nobody breaks them off by chance
 constexpr size_t kPartBytesMax[2] = {kControlFrameBytesMax, kBulkFrameBytesMax};
 
 size_t index_of(Channel channel) { return static_cast<size_t>(channel); }
@@ -42,7 +53,7 @@ zmq::socket_t make_socket(zmq::context_t& context, zmq::socket_type type, Channe
   socket.set(zmq::sockopt::linger, 0);                // -1 would keep a leaving agent for ever
   socket.set(zmq::sockopt::sndhwm, bulk ? 64 : 256);  // frames per peer; 8 MiB of 128 KiB payloads
   socket.set(zmq::sockopt::rcvhwm, bulk ? 64 : 1024);
-  socket.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(kPartBytesMax[index_of(channel)]));
+  socket.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(kPartBytesMax[index_of(channel)] + kSealBytesMax));
   socket.set(zmq::sockopt::handshake_ivl, 3000);  // silent connections give their slot back
   socket.set(zmq::sockopt::reconnect_ivl, 200);
   socket.set(zmq::sockopt::reconnect_ivl_max, 10'000);
@@ -83,6 +94,62 @@ SharedBytes shared(zmq::message_t message) {
   return {owner, owner->data<std::byte>(), owner->size()};
 }
 
+// Why no link to an address opens.
+enum class Closed { kNo, kWantsTicket, kHasNoTickets, kOtherDoor, kOtherKey };
+
+// An address whose links are watched.
+struct Expected {
+  PeerId id;  // zero: not known
+  Closed closed = Closed::kNo;
+  int broken = 0;  // handshakes in a row
+};
+
+constexpr int kHandshakeEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                                 ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+
+struct HandshakeEvent {
+  uint16_t kind = 0;
+  uint32_t value = 0;
+};
+
+// nullopt: none now.
+std::optional<HandshakeEvent> next_event(zmq::socket_t& monitor) {
+  zmq::message_t told, address;
+  if (!monitor || !monitor.recv(told, zmq::recv_flags::dontwait)) return std::nullopt;
+  (void)monitor.recv(address, zmq::recv_flags::dontwait);
+  HandshakeEvent event;
+  if (told.size() < sizeof event.kind + sizeof event.value) return event;
+  std::memcpy(&event.kind, told.data(), sizeof event.kind);
+  std::memcpy(&event.value, told.data<char>() + sizeof event.kind, sizeof event.value);
+  return event;
+}
+
+// Before the socket is connected. Throws zmq::error_t.
+zmq::socket_t watch_handshakes(zmq::context_t& context, zmq::socket_t& socket) {
+  static std::atomic<uint64_t> number = 0;
+  const std::string address = "inproc://handshakes." + std::to_string(++number);
+  zmq::socket_t monitor(context, zmq::socket_type::pair);
+  monitor.set(zmq::sockopt::linger, 0);
+  monitor.set(zmq::sockopt::rcvhwm, 0);  // ZeroMQ's threads would wait for room
+  if (zmq_socket_monitor(socket.handle(), address.c_str(), kHandshakeEvents) != 0) throw zmq::error_t();
+  monitor.connect(address);
+  return monitor;
+}
+
+void set_curve_client(zmq::socket_t& dealer, const CurveKey& server, const CurvePair& own) {
+  const auto set = [&dealer](int option, const CurveKey& key) {
+    STARLING_CHECK(zmq_setsockopt(dealer.handle(), option, key.data(), key.size()) == 0);
+  };
+  set(ZMQ_CURVE_SERVERKEY, server);
+  set(ZMQ_CURVE_PUBLICKEY, own.open);
+  set(ZMQ_CURVE_SECRETKEY, own.secret);
+}
+
+uint64_t unix_seconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
+}
+
 struct Pending {
   Frame frame;
   TimePoint expires;
@@ -91,6 +158,8 @@ struct Pending {
 // One DEALER, connected to one port of one peer, and what it could not take yet.
 struct Link {
   zmq::socket_t socket;
+  zmq::socket_t monitor;  // where handshakes are watched
+  std::optional<TimePoint> refused{};  // for good: ZeroMQ does not try again
   Endpoint to;
   Channel channel = Channel::kControl;
   std::string number;     // the address of the host that is tried now; empty: its name is being looked up
@@ -119,12 +188,14 @@ ZmqContext::ZmqContext(int io_thread_count) {
 ZmqContext::~ZmqContext() = default;
 
 struct ZmqTransportImpl {
-  using LinkKey = std::pair<Endpoint, Channel>;
+  using LinkKey = std::tuple<Endpoint, Channel, PeerId>;
 
-  ZmqTransportImpl(zmq::context_t& zmq_context, LinkGate& link_gate, NameCache::LookUp look_up)
+  ZmqTransportImpl(zmq::context_t& zmq_context, LinkGate& link_gate, std::shared_ptr<const MemberKeys> member_keys,
+                   NameCache::LookUp look_up)
       : context(zmq_context),
         gate(link_gate),
         link_group(gate.new_group()),
+        keys(std::move(member_keys)),
         read(gate.frames_read(link_group)),
         link_count_max(std::min(kLinksMax, links_within_file_limit())) {
     wake_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -141,8 +212,14 @@ struct ZmqTransportImpl {
 
   void bind(const Endpoint& listen);
   bool try_bind(const Endpoint& listen, uint32_t port, bool last_attempt);
+  void prove_closed() const;
   void wake() const;
-  Link* link_to(const Endpoint& to, Channel channel);
+  PeerId reader_at(const Endpoint& to) const;
+  Link* link_to(const Endpoint& to, Channel channel, const PeerId& reader);
+  bool prepare(Link& link, const PeerId& reader);
+  void look_at_handshakes();
+  void note(Link& link, Expected& place, const HandshakeEvent& event) const;
+  std::optional<PeerId> member_of(const zmq::message_t& routing_id);
   bool connect(Link& link);
   void try_next_number(Link& link);
   void evict_oldest_link();
@@ -156,12 +233,17 @@ struct ZmqTransportImpl {
   zmq::context_t& context;
   LinkGate& gate;
   const uint64_t link_group;
+  const std::shared_ptr<const MemberKeys> keys;  // null: open
   FramesRead& read;
   zmq::socket_t routers[2];
   Endpoint local;
   int wake_fd = -1;
   std::map<LinkKey, Link> links;
   std::map<LinkKey, Link*> waiting;  // the links with something pending
+  std::map<Endpoint, Expected> expected;
+  TimePoint next_look;
+  std::unordered_map<std::string, std::optional<PeerId>> judged;  // links that others opened, by their routing ids
+  uint64_t own_strangers = 0;  // of prove_closed()
   size_t link_count_max;
   uint64_t use_count = 0;
   int control_streak = 0;
@@ -179,7 +261,34 @@ void ZmqTransportImpl::bind(const Endpoint& listen) {
   }
   const int attempts = listen.port ? 1 : kPortPairAttempts;
   for (int i = 1; i <= attempts; ++i) {
-    if (try_bind(listen, listen.port, i == attempts)) return;
+    if (try_bind(listen, listen.port, i == attempts)) break;
+  }
+  if (!keys) return;
+  prove_closed();
+  own_strangers = gate.counters(link_group).strangers;
+}
+
+// Ports that let in whoever comes would look like any others. So a key that nobody has is shown to both.
+void ZmqTransportImpl::prove_closed() const {
+  const bool all = local.host == "0.0.0.0" || local.host == "*";
+  const std::string host = all ? "127.0.0.1" : local.host == "::" ? "::1" : local.host;
+  for (const Channel channel : {Channel::kControl, Channel::kBulk}) {
+    zmq::socket_t stranger = make_socket(context, zmq::socket_type::dealer, channel);
+    set_curve_client(stranger, curve_public(keys->self()).value(), curve_pair(random_seed()));
+    zmq::socket_t monitor = watch_handshakes(context, stranger);
+    stranger.connect(zmq_address(host, uint32_t{local.port} + index_of(channel)));
+    zmq_pollitem_t told{monitor.handle(), 0, ZMQ_POLLIN, 0};
+    constexpr auto kPatienceMs = std::chrono::duration_cast<std::chrono::milliseconds>(kProofPatience).count();
+    (void)zmq_poll(&told, 1, static_cast<long>(kPatienceMs));
+    const std::optional<HandshakeEvent> event = next_event(monitor);
+    if (event && event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) continue;
+    throw std::runtime_error(
+        "the ports of this agent " +
+        std::string(event && event->kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED
+                        ? "let in a stranger without a ticket: this build of ZeroMQ lacks CURVE or ZAP"
+                        : "do not answer a test at " + host + ":" + std::to_string(local.port) +
+                              ": a firewall closes them on this machine, or it is overloaded") +
+        "; nothing was started. Report it, or begin a swarm without tickets (trust: open)");
   }
 }
 
@@ -188,7 +297,7 @@ bool ZmqTransportImpl::try_bind(const Endpoint& listen, uint32_t port, bool last
   for (const Channel channel : {Channel::kControl, Channel::kBulk}) {
     zmq::socket_t& router = routers[index_of(channel)];
     router = make_socket(context, zmq::socket_type::router, channel);
-    gate.guard(link_group, router.handle(), kUnfinishedBytesMaxOf[index_of(channel)]);
+    gate.guard(link_group, router.handle(), kUnfinishedBytesMaxOf[index_of(channel)], keys);
     try {
       router.bind(zmq_listen_address(listen, port));
     } catch (const zmq::error_t& error) {
@@ -206,14 +315,21 @@ bool ZmqTransportImpl::try_bind(const Endpoint& listen, uint32_t port, bool last
 }
 
 // nullptr: no socket can be had, or the address means nothing to ZeroMQ.
-Link* ZmqTransportImpl::link_to(const Endpoint& to, Channel channel) {
-  const LinkKey key{to, channel};
+Link* ZmqTransportImpl::link_to(const Endpoint& to, Channel channel, const PeerId& reader) {
+  const LinkKey key{to, channel, reader};
   auto found = links.find(key);
+  if (found != links.end() && found->second.refused && clock.now() - *found->second.refused >= kRefusedLinkLife) {
+    close_link(found);
+    found = links.end();
+  }
   if (found == links.end()) {
     if (links.size() >= link_count_max) evict_oldest_link();
     try {
-      Link link{.socket = make_socket(context, zmq::socket_type::dealer, channel), .to = to, .channel = channel};
-      if (!connect(link)) return nullptr;
+      Link link{.socket = make_socket(context, zmq::socket_type::dealer, channel),
+                .monitor = {},
+                .to = to,
+                .channel = channel};
+      if (!prepare(link, reader) || !connect(link)) return nullptr;
       found = links.emplace(key, std::move(link)).first;
     } catch (const zmq::error_t&) {
       return nullptr;
@@ -221,6 +337,52 @@ Link* ZmqTransportImpl::link_to(const Endpoint& to, Channel channel) {
   }
   found->second.last_used = ++use_count;
   return &found->second;
+}
+
+PeerId ZmqTransportImpl::reader_at(const Endpoint& to) const {
+  const auto place = expected.find(to);
+  return place == expected.end() ? PeerId{} : place->second.id;
+}
+
+// False: nobody can have the reader's key.
+bool ZmqTransportImpl::prepare(Link& link, const PeerId& reader) {
+  if (keys) {
+    const std::optional<CurveKey> server = curve_public(reader);
+    if (!server) return false;
+    set_curve_client(link.socket, *server, keys->door());
+    link.socket.set(zmq::sockopt::routing_id, keys->proof_for(reader));
+  }
+  if (link.channel == Channel::kControl && expected.contains(link.to)) {
+    link.monitor = watch_handshakes(context, link.socket);
+  }
+  return true;
+}
+
+void ZmqTransportImpl::look_at_handshakes() {
+  if (expected.empty() || clock.now() < next_look) return;
+  next_look = clock.now() + kLookEvery;
+  for (auto& [at, place] : expected) {
+    const auto link = links.find({at, Channel::kControl, keys ? place.id : PeerId{}});
+    if (link == links.end()) continue;
+    while (const auto event = next_event(link->second.monitor)) note(link->second, place, *event);
+  }
+}
+
+void ZmqTransportImpl::note(Link& link, Expected& place, const HandshakeEvent& event) const {
+  const bool never = event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH && event.value >= 400;
+  if (event.kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+    place.closed = Closed::kNo;
+    place.broken = 0;
+  } else if (event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL) {
+    const bool other_kind = event.value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
+    if (other_kind || keys) place.closed = !keys ? Closed::kWantsTicket : other_kind ? Closed::kHasNoTickets : Closed::kOtherKey;
+    link.refused = clock.now();
+  } else if (never) {
+    place.closed = Closed::kOtherDoor;
+    link.refused = clock.now();
+  } else if (event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && keys && ++place.broken >= kBrokenHandshakes) {
+    place.closed = Closed::kOtherKey;
+  }
 }
 
 // Where the host is a name whose number is not known yet, or is another one by now, it is looked up elsewhere; the
@@ -319,6 +481,18 @@ void ZmqTransportImpl::flush_all() {
   });
 }
 
+// nullopt: the link is of nobody who may send.
+std::optional<PeerId> ZmqTransportImpl::member_of(const zmq::message_t& routing_id) {
+  std::string proof = routing_id.to_string();
+  const auto found = judged.find(proof);
+  if (found != judged.end()) return found->second;
+  const char* why = "";
+  const std::optional<PeerId> member = keys->judge(proof, unix_seconds(), &why);
+  if (judged.size() >= kJudgedLinksMax) judged.clear();
+  judged.emplace(std::move(proof), member);
+  return member;
+}
+
 std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* refused) {
   zmq::socket_t& router = routers[index_of(channel)];
   zmq::message_t routing_id, parts[2];
@@ -347,6 +521,12 @@ std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* re
     gate.frame_refused(link_group, frame.connection, frame.source);
     return std::nullopt;
   }
+  if (keys && !(frame.authenticated = member_of(routing_id))) {
+    *refused = true;
+    ++counters.frames_refused;
+    gate.cut(link_group, frame.connection, frame.source);
+    return std::nullopt;
+  }
   ++counters.frames_received;
   counters.bytes_received += parts[0].size() + parts[1].size();
   frame.header = shared(std::move(parts[0]));
@@ -372,8 +552,10 @@ int ZmqTransportImpl::wait_for_events(int timeout_ms) {
   return (items[0].revents != 0) + (items[1].revents != 0) + (items[2].revents != 0);
 }
 
-ZmqTransport::ZmqTransport(const Endpoint& listen, ZmqContext& context, NameCache::LookUp look_up)
-    : impl_(std::make_unique<ZmqTransportImpl>(context.impl_->context, context.impl_->gate, std::move(look_up))) {
+ZmqTransport::ZmqTransport(const Endpoint& listen, ZmqContext& context, std::shared_ptr<const MemberKeys> keys,
+                           NameCache::LookUp look_up)
+    : impl_(std::make_unique<ZmqTransportImpl>(context.impl_->context, context.impl_->gate, std::move(keys),
+                                               std::move(look_up))) {
   impl_->bind(listen);
 }
 
@@ -382,13 +564,14 @@ ZmqTransport::~ZmqTransport() = default;
 SendStatus ZmqTransport::send(const Endpoint& to, Channel channel, Frame frame) {
   ZmqTransportImpl& impl = *impl_;
   const bool good_port = to.port != 0 && (channel == Channel::kControl || to.port != 65535);
+  const PeerId reader = !impl.keys ? PeerId{} : frame.reader.is_zero() ? impl.reader_at(to) : frame.reader;
   Link* link = nullptr;
   SendStatus status = SendStatus::kQueued;
   if (frame.header.size() > kHeaderPartBytesMax || frame.payload.size > kPayloadBytesMax) {
     status = SendStatus::kTooLarge;
   } else if (!good_port || !Endpoint::is_valid_host(to.host)) {
     status = SendStatus::kBadAddress;
-  } else if (!(link = impl.link_to(to, channel))) {
+  } else if ((impl.keys && reader.is_zero()) || !(link = impl.link_to(to, channel, reader))) {
     status = SendStatus::kBadAddress;
   }
   if (status != SendStatus::kQueued) {
@@ -404,13 +587,14 @@ SendStatus ZmqTransport::send(const Endpoint& to, Channel channel, Frame frame) 
   }
   link->pending.push_back({std::move(frame), impl.clock.now() + kPendingLife[index_of(channel)]});
   link->pending_bytes += bytes;
-  impl.waiting[{to, channel}] = link;
+  impl.waiting[{to, channel, reader}] = link;
   return SendStatus::kQueued;
 }
 
 std::optional<ReceivedFrame> ZmqTransport::poll() {
   ZmqTransportImpl& impl = *impl_;
   impl.flush_all();
+  impl.look_at_handshakes();
   for (int refused_count = 0; refused_count < kRefusedPerPollMax;) {
     const bool bulk_first = impl.control_streak >= kControlStreakMax;
     const Channel order[2] = {bulk_first ? Channel::kBulk : Channel::kControl,
@@ -447,10 +631,38 @@ void ZmqTransport::wait_until(TimePoint deadline) {
 void ZmqTransport::wake() { impl_->wake(); }
 
 void ZmqTransport::forget(const Endpoint& peer) {
-  for (const Channel channel : {Channel::kControl, Channel::kBulk}) {
-    const auto link = impl_->links.find({peer, channel});
-    if (link != impl_->links.end()) impl_->close_link(link);
+  auto link = impl_->links.lower_bound({peer, Channel::kControl, PeerId{}});
+  while (link != impl_->links.end() && std::get<Endpoint>(link->first) == peer) impl_->close_link(link++);
+}
+
+void ZmqTransport::expect_at(const PeerAddress& place) { impl_->expected[place.endpoint] = {.id = place.id}; }
+
+std::string ZmqTransport::why_closed(const Endpoint& at) const {
+  const auto place = impl_->expected.find(at);
+  if (place == impl_->expected.end()) return "";
+  const std::string to = at.to_string();
+  if (impl_->keys && place->second.id.is_zero()) {
+    return "this swarm has tickets, and none of them names who listens at " + to + ": give --bootstrap " + to +
+           "#TICKET, as it stands in the file `ticket` of the state folder there, or leave this address out";
   }
+  switch (place->second.closed) {
+    case Closed::kNo: return "";
+    case Closed::kWantsTicket:
+      return to + " lets in nobody without a ticket: ask for its join line, which stands in the file `ticket` of the "
+                  "state folder there, and start with --bootstrap " + to + "#TICKET";
+    case Closed::kHasNoTickets:
+      return to + " asks for no ticket: an open swarm is there (trust: open), or an older Starling. Start "
+                  "without the ticket to join that swarm, or upgrade the program there";
+    case Closed::kOtherDoor:
+    case Closed::kOtherKey:
+      return "the ticket does not open " + to + ": it is of another swarm, or whoever listens there began anew with "
+             "another state folder. Ask for the ticket that stands in that folder now";
+  }
+  return "";
+}
+
+void ZmqTransport::cut(const ReceivedFrame& frame) {
+  impl_->gate.cut(impl_->link_group, frame.connection, frame.source);
 }
 
 void ZmqTransport::refuse(const ReceivedFrame& frame) {
@@ -462,6 +674,7 @@ Endpoint ZmqTransport::local() const { return impl_->local; }
 TransportCounters ZmqTransport::counters() const {
   TransportCounters counters = impl_->counters;
   counters.links = impl_->gate.counters(impl_->link_group);
+  counters.links.strangers -= impl_->own_strangers;
   return counters;
 }
 

@@ -1,9 +1,11 @@
 // Transport over ZeroMQ: a ROUTER bound on the control port and one on the bulk port (the next), and one DEALER per
-// contacted endpoint and channel. One owner thread; only wake() may be called from others.
+// contacted endpoint, channel and reader. One owner thread; only wake() may be called from others. With keys (those of a
+// swarm with tickets) all links are encrypted, only members get in, and each frame says which one it is of.
 #pragma once
 
 #include <memory>
 
+#include "gossip/net/member_keys.h"
 #include "gossip/net/name_cache.h"
 #include "gossip/net/transport.h"
 
@@ -30,8 +32,10 @@ class ZmqTransport final : public Transport {
  public:
   // Binds both ports; port 0 takes any two free neighbors. Host "0.0.0.0" or "::": every interface. Throws
   // std::runtime_error with the address and the remedy.
+  // `keys`: of a swarm with tickets; null: an open one. With keys it is tried first whether a stranger is refused.
   // `look_up` turns names of hosts into numbers; ZeroMQ itself would wait for the name server on its only threads.
-  ZmqTransport(const Endpoint& listen, ZmqContext& context, NameCache::LookUp look_up = NameCache::system_look_up);
+  ZmqTransport(const Endpoint& listen, ZmqContext& context, std::shared_ptr<const MemberKeys> keys = nullptr,
+               NameCache::LookUp look_up = NameCache::system_look_up);
   ~ZmqTransport() override;  // what has not reached the kernel by then is lost
   ZmqTransport(const ZmqTransport&) = delete;
   ZmqTransport& operator=(const ZmqTransport&) = delete;
@@ -39,12 +43,19 @@ class ZmqTransport final : public Transport {
   // Bounds the links that others open, by the members that there are. Those that are open stay.
   void expect_members(size_t count);
 
+  // Whom to reach at an address, from a ticket or an earlier life; of two calls for one the later counts. What becomes
+  // of control links to there is watched, also where the id is zero, as it is in an open swarm.
+  void expect_at(const PeerAddress& place);
+  // Of such an address: why no link to it opens, for people, with the remedy. Empty: one does, or that is not known yet.
+  std::string why_closed(const Endpoint& at) const;
+
   SendStatus send(const Endpoint& to, Channel channel, Frame frame) override;
   std::optional<ReceivedFrame> poll() override;
   void wait_until(TimePoint deadline) override;
   void wake() override;
   void forget(const Endpoint& peer) override;
   void refuse(const ReceivedFrame& frame) override;
+  void cut(const ReceivedFrame& frame) override;
   Endpoint local() const override;
   TransportCounters counters() const override;
 

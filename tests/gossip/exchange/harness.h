@@ -180,7 +180,7 @@ class TestPort final : public Outbox {
                                TestNetwork::encode({id_, to, generation_, message, std::move(payload)})),
               SendStatus::kQueued);
   }
-  void send(const Endpoint&, const Message&, SharedBytes) override { std::abort(); }
+  void send(const PeerAddress&, const Message&, SharedBytes) override { std::abort(); }
 
   // Calls handle(from, generation, message, payload) for each frame that has arrived.
   template <typename Handle>

@@ -51,8 +51,8 @@ class RecordingOutbox final : public Outbox {
   void send(const PeerId& to, const Message& message, SharedBytes payload) override {
     sent.push_back({to, {}, message, std::move(payload)});
   }
-  void send(const Endpoint& to, const Message& message, SharedBytes payload) override {
-    sent.push_back({{}, to, message, std::move(payload)});
+  void send(const PeerAddress& to, const Message& message, SharedBytes payload) override {
+    sent.push_back({{}, to.endpoint, message, std::move(payload)});
   }
   std::vector<Sent> take() { return std::exchange(sent, {}); }
 

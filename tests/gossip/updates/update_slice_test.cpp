@@ -30,7 +30,7 @@ class Sent final : public Outbox {
   void send(const PeerId& to, const Message& message, SharedBytes) override {
     pulls.emplace_back(to, std::get<LogPull>(std::get<ExchangeMessage>(message)));
   }
-  void send(const Endpoint&, const Message&, SharedBytes) override { std::abort(); }
+  void send(const PeerAddress&, const Message&, SharedBytes) override { std::abort(); }
   std::vector<std::pair<PeerId, LogPull>> pulls;
 };
 

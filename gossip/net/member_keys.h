@@ -1,0 +1,66 @@
+// How a member of a swarm with tickets proves that it is one, and what it needs to open links.
+//
+// A port's CURVE key is its owner's id in another form (identity.h), so whoever knows the id knows that key. Who opens a
+// link shows the door key in the handshake, the only thing that ZeroMQ asks about there; it follows from the swarm's
+// key. Then the link's routing id says who it is: the *proof*, of kProofOfLinkBytes.
+//
+//   membership   version 1 (1 byte), id (32), not after (8, seconds since 1970; 0: for ever), serial (8), and the
+//                signature of the swarm's key (64) over "starling membership 1", the swarm's key and all before
+//   nonce        16 random bytes, so that nobody else can name this link
+//   signature    the member's (64), over "starling link 1", the reader's id and all before
+//
+// Numbers are little-endian. The reader's id keeps a reader from showing the proof to others.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gossip/net/identity.h"
+#include "gossip/peer.h"
+
+namespace starling {
+
+inline constexpr size_t kMembershipBytes = 1 + 32 + 8 + 8 + 64;
+inline constexpr size_t kProofOfLinkBytes = kMembershipBytes + 16 + 64;
+
+struct SignedMembership {
+  PeerId id;
+  uint64_t not_after = 0;  // seconds since 1970; 0: for ever
+  uint64_t serial = 0;     // of what the holder of the key has signed; 0 where each member signs its own
+};
+
+std::string sign_membership(const Identity& swarm, const SignedMembership& membership);
+
+// What a process of a swarm with tickets holds. Constant, so any thread may read it.
+class MemberKeys {
+ public:
+  // Where all members hold the swarm's key: signs the own membership.
+  MemberKeys(const Identity& self, const Identity& swarm);
+  ~MemberKeys();
+  MemberKeys(const MemberKeys&) = delete;
+  MemberKeys& operator=(const MemberKeys&) = delete;
+
+  const PeerId& self() const { return self_.id(); }
+  const PeerId& swarm() const { return swarm_; }                  // the public half of the swarm's key
+  const CurveKey& port_secret() const { return port_secret_; }    // of the own ports
+  const CurvePair& door() const { return door_; }
+
+  // For a new link to `reader`.
+  std::string proof_for(const PeerId& reader) const;
+
+  // Who opened a link to this process with this routing id. Foreign bytes. nullopt: nobody who may; `why` says it.
+  std::optional<PeerId> judge(std::string_view proof, uint64_t now_unix_s, const char** why) const;
+
+ private:
+  const Identity self_;
+  const PeerId swarm_;
+  CurveKey port_secret_;
+  CurvePair door_;
+  const std::string membership_;
+};
+
+}  // namespace starling
