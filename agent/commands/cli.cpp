@@ -10,6 +10,7 @@
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
 #include "agent/report/version.h"
+#include "gossip/net/ticket.h"
 
 namespace starling {
 namespace {
@@ -112,7 +113,7 @@ Cli parse_cli(int argc, const char* const* argv, const std::string& program, con
       app.exit(error, std::cout, std::cerr);  // help or version
       return cli;
     }
-    std::cerr << "starling: " << describe_usage_error(app, error, argc, argv) << "\n";
+    std::cerr << "starling: " << hide_tickets(describe_usage_error(app, error, argc, argv)) << "\n";
     cli.exit_status = 2;
     return cli;
   }

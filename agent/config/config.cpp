@@ -18,16 +18,16 @@ namespace {
 void read_override(Config& config, std::set<std::string>& given, const std::string& text, const Notice& notice) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw ConfigError("--set " + text + ": expected KEY=VALUE such as swarm.exchange.codec=bf16");
+    throw ConfigError(hide_tickets("--set " + text) + ": expected KEY=VALUE such as swarm.exchange.codec=bf16");
   }
   const std::string key = text.substr(0, equals), value = text.substr(equals + 1);
   if (!key.starts_with("--")) {
-    return read_assignment(config, given, key, value, "--set " + text, {.notice = notice});
+    return read_assignment(config, given, key, value, hide_tickets("--set " + text), {.notice = notice});
   }
   for (const ConfigField& field : config_fields()) {
-    if (field.flag == key) return read_value(config, given, field, value, key + " " + value);
+    if (field.flag == key) return read_value(config, given, field, value, hide_tickets(key + " " + value));
   }
-  throw ConfigError("--set " + text + ": there is no flag " + key);
+  throw ConfigError(hide_tickets("--set " + text) + ": there is no flag " + key);
 }
 
 // The variable wins over the file.
@@ -35,7 +35,7 @@ void read_variable(Config& config, std::set<std::string>& given, const char* var
   const char* value = std::getenv(variable);
   if (value == nullptr || *value == '\0') return;
   for (const ConfigField& field : config_fields()) {
-    if (field.path == path) read_value(config, given, field, value, std::string(variable) + "=" + value);
+    if (field.path == path) read_value(config, given, field, value, hide_tickets(std::string(variable) + "=" + value));
   }
 }
 

@@ -15,11 +15,21 @@
 #include "gossip/exchange/options.h"
 #include "gossip/exchange/topology.h"
 #include "gossip/membership/options.h"
+#include "gossip/net/ticket.h"
 #include "gossip/peer.h"
 
 namespace starling {
 
 // ---------------------------------------------------------------- swarm
+
+// Who gets in. kAuto: whoever comes, unless a ticket is given.
+enum class Trust { kAuto, kOpen, kTicket };
+
+struct TrustConfig {
+  Trust kind = Trust::kAuto;
+  PeerId key{};  // kTicket: the public half of the swarm's key; zero: not made yet
+  bool operator==(const TrustConfig&) const = default;
+};
 
 struct SwarmConfig {
   std::string name = "starling";
@@ -38,6 +48,7 @@ struct SwarmConfig {
   ExchangeConfig exchange;
   TopologySpec topology;  // pairwise and neighborhood; its rng_seed is the swarm's
   MembershipOptions membership;
+  TrustConfig trust;
 };
 
 // ---------------------------------------------------------------- agent
@@ -47,6 +58,7 @@ struct AgentConfig {
   Endpoint listen{"0.0.0.0", 7400};      // control port; bulk is the next one; port 0: any two
   std::optional<Endpoint> advertise;     // what others dial; default: listen, or this host's address if that is 0.0.0.0
   std::vector<Endpoint> bootstrap;       // any agent or registry of the swarm
+  std::vector<Ticket> tickets;           // of those that came with one; all of one swarm
   uint64_t swarm_id = 0;                 // the swarm to join; of a registry, the only one to serve; 0: any
   std::string state = "starling-state";  // folder: identity, checkpoints, lock
   std::string genesis;  // file with the first params of a swarm that this agent begins; empty: drawn from the seed

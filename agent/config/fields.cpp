@@ -100,6 +100,29 @@ struct ExchangeKindValue {
   }
 };
 
+struct AddressesWithoutTickets {
+  static std::vector<Endpoint> read(const ConfigTree& tree) { return AddressesValue{}.read(tree).all; }
+  static std::string print(const std::vector<Endpoint>& all) { return AddressesValue::print(all); }
+};
+
+// "ticket KEY" stands in settings.
+struct TrustValue {
+  static TrustConfig read(const ConfigTree& tree) {
+    const std::string expected = "auto, open or ticket";
+    const std::string text = scalar_text(tree, expected);
+    if (text == "auto") return {};
+    if (text == "open") return {Trust::kOpen};
+    if (text == "ticket") return {Trust::kTicket};
+    const auto key = text.starts_with("ticket ") ? PeerId::parse(text.substr(7)) : std::nullopt;
+    if (!key || key->is_zero()) throw_expected(expected, tree);
+    return {Trust::kTicket, *key};
+  }
+  static std::string print(const TrustConfig& trust) {
+    if (trust.kind != Trust::kTicket) return trust.kind == Trust::kAuto ? "auto" : "open";
+    return trust.key.is_zero() ? "ticket" : "ticket " + trust.key.hex();
+  }
+};
+
 struct TopologyValue {
   static TopologyKind read(const ConfigTree& tree) { return *parse_topology(WordValue{topology_names()}.read(tree)); }
   static std::string print(TopologyKind kind) { return std::string(topology_name(kind)); }
@@ -355,6 +378,11 @@ void add_training(std::vector<ConfigField>& t) {
                         "Agents that must be there before the swarm's first step. The value of the agent that begins "
                         "the swarm counts.",
                         AT(swarm.wait_for), CountValue{1, kMembersMax})));
+  t.push_back(since("0.3.0", "open",
+                    row("swarm.trust", "",
+                        "Who gets in: ticket (who has a ticket of the swarm; links are encrypted) | open (whoever "
+                        "reaches a port) | auto (ticket where one is given, else open).",
+                        AT(swarm.trust), TrustValue{})));
   t.push_back(
       named("swarm.consensus_tolerance",
             row("swarm.final_distance", "",
@@ -589,8 +617,17 @@ void add_place(std::vector<ConfigField>& t) {
                   AT(agent.advertise), AddressValue{false}, [](const Config& c) {
                     return c.agent.advertise ? AddressValue::print(*c.agent.advertise) : std::string();
                   }));
-  t.push_back(row("agent.bootstrap", "--bootstrap", "Addresses HOST:PORT of any agents or registries of the swarm.",
-                  AT(agent.bootstrap), AddressesValue{}));
+  ConfigField bootstrap = bare_row("agent.bootstrap", "--bootstrap",
+                                   "Addresses HOST:PORT of any agents or registries of the swarm; HOST:PORT#TICKET or "
+                                   "@FILE where it has tickets.",
+                                   AddressesWithoutTickets{});
+  bootstrap.read = [](Config& config, const ConfigTree& tree) {
+    Addresses addresses = AddressesValue{}.read(tree);
+    config.agent.bootstrap = std::move(addresses.all);
+    config.agent.tickets = std::move(addresses.tickets);
+  };
+  bootstrap.print = [](const Config& config) { return AddressesValue::print(config.agent.bootstrap); };
+  t.push_back(bootstrap);
   t.push_back(row("agent.swarm", "--swarm", "Id of the swarm to join; a registry serves only this one. Empty: any.",
                   AT(agent.swarm_id), SwarmIdValue{}));
   t.push_back(row("agent.state", "--state",

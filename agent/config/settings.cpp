@@ -157,6 +157,7 @@ SwarmConfig checked(SwarmConfig swarm, const std::string& where) {
   if (swarm.exchange.deadline_max == kDeadlineAuto) {
     throw ConfigError(where + ": exchange.deadline_max: auto is for configs; write a time such as 5s");
   }
+  if (swarm.trust.kind == Trust::kAuto) throw ConfigError(where + ": trust: auto is for configs; write open or ticket");
   Config config;
   config.swarm = std::move(swarm);
   refuse_combinations(config, where);
@@ -167,6 +168,12 @@ SwarmConfig checked(SwarmConfig swarm, const std::string& where) {
 SwarmConfig begun(SwarmConfig swarm) {
   swarm.wait_for = 1;
   return swarm;
+}
+
+// A config says less than a swarm has: its key is made by the first agent.
+void take_trust(TrustConfig& trust, const TrustConfig& other) {
+  const bool any_key = trust.kind == Trust::kTicket && trust.key.is_zero() && other.kind == Trust::kTicket;
+  if (trust.kind == Trust::kAuto || any_key) trust = other;
 }
 
 // Every key with its value, also those that the text leaves out. nullopt: the text cannot be read here.
@@ -219,6 +226,7 @@ std::string print_swarm_settings(const SwarmConfig& swarm) {
   Config config;
   config.swarm = swarm;
   config.swarm.exchange.deadline_max = longest_deadline(swarm);
+  if (swarm.trust.kind == Trust::kAuto) config.swarm.trust.kind = Trust::kOpen;
   std::string version = kFirstVersion;
   const std::string keys = print_section(config, "swarm", KeyNames::kSettings, [&](const ConfigField& field) {
     if (!is_later_key(field)) return true;
@@ -234,7 +242,9 @@ SwarmConfig parse_swarm_settings(const std::string& text, const std::string& whe
 }
 
 bool same_settings(const SwarmConfig& a, const SwarmConfig& b) {
-  const Config of_a = {.swarm = begun(a)}, of_b = {.swarm = begun(b)};
+  Config of_a = {.swarm = begun(a)}, of_b = {.swarm = begun(b)};
+  take_trust(of_a.swarm.trust, b.trust);
+  take_trust(of_b.swarm.trust, a.trust);
   return print_section(of_a, "swarm", KeyNames::kSettings) == print_section(of_b, "swarm", KeyNames::kSettings);
 }
 

@@ -39,7 +39,7 @@ std::string print_swarm_settings(const SwarmConfig& swarm);
 SwarmConfig parse_swarm_settings(const std::string& text, const std::string& where = "the swarm's settings");
 
 // Whether the two mean the same, however their texts were written. Two values of wait_for do: only the agent that
-// begins a swarm needs one.
+// begins a swarm needs one. So do trust: auto and any other, and two of trust: ticket where one has no key yet.
 bool same_settings(const SwarmConfig& a, const SwarmConfig& b);
 
 struct AgreedSettings {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <limits>
+#include <sstream>
 #include <stdexcept>
 
 #include "agent/config/config.h"
@@ -239,18 +241,59 @@ Endpoint AddressValue::read(const ConfigTree& tree) const {
   return *endpoint;
 }
 
-std::vector<Endpoint> AddressesValue::read(const ConfigTree& tree) const {
-  constexpr size_t kAddressesMax = 64;
-  std::vector<Endpoint> endpoints;
-  for (const ConfigTree& item : list_items(tree, "one or more of HOST:PORT")) {
-    const Endpoint endpoint = AddressValue{false}.read(item);
-    if (std::find(endpoints.begin(), endpoints.end(), endpoint) == endpoints.end()) endpoints.push_back(endpoint);
+namespace {
+
+// Of a file that a person or a tool wrote: words with blanks, commas or line feeds between.
+std::vector<ConfigTree> words_of_file(const std::string& path) {
+  constexpr size_t kFileBytesMax = 64 * 1024;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kFileBytesMax + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad() || (!file && file.gcount() == 0)) {
+    throw std::invalid_argument("@" + path + ": the file is empty or cannot be read; name one that holds HOST:PORT#TICKET");
   }
-  if (endpoints.size() > kAddressesMax) {
+  if (file.gcount() > static_cast<std::streamsize>(kFileBytesMax)) {
+    throw std::invalid_argument("@" + path + ": more than " + std::to_string(kFileBytesMax) +
+                                " bytes; name a file that holds HOST:PORT#TICKET");
+  }
+  text.resize(static_cast<size_t>(file.gcount()));
+  std::replace(text.begin(), text.end(), ',', ' ');
+  std::vector<ConfigTree> words;
+  std::istringstream lines(text);
+  for (std::string word; lines >> word;) words.push_back(scalar_tree(word));
+  return words;
+}
+
+void add_address(Addresses& addresses, const ConfigTree& item) {
+  const std::string& text = scalar_text(item, "HOST:PORT or HOST:PORT#TICKET");
+  Endpoint at;
+  if (text.find('#') != std::string::npos || text.find("%23") != std::string::npos) {
+    addresses.tickets.push_back(parse_ticket(text));
+    at = addresses.tickets.back().at;
+    if (addresses.tickets.back().seed != addresses.tickets.front().seed) {
+      throw std::invalid_argument("the tickets are of different swarms; give those of one");
+    }
+  } else {
+    at = AddressValue{false}.read(item);
+  }
+  if (std::find(addresses.all.begin(), addresses.all.end(), at) == addresses.all.end()) addresses.all.push_back(at);
+}
+
+}  // namespace
+
+Addresses AddressesValue::read(const ConfigTree& tree) const {
+  constexpr size_t kAddressesMax = 64;
+  Addresses addresses;
+  for (const ConfigTree& item : list_items(tree, "one or more of HOST:PORT")) {
+    const std::string& text = scalar_text(item, "HOST:PORT or HOST:PORT#TICKET");
+    const auto items = text.starts_with('@') ? words_of_file(text.substr(1)) : std::vector{item};
+    for (const ConfigTree& one : items) add_address(addresses, one);
+  }
+  if (addresses.all.size() > kAddressesMax) {
     throw std::invalid_argument("expected at most " + std::to_string(kAddressesMax) +
                                 " addresses; a few are enough, the swarm names the others");
   }
-  return endpoints;
+  return addresses;
 }
 
 std::string AddressesValue::print(const std::vector<Endpoint>& endpoints) {

@@ -11,6 +11,7 @@
 
 #include "agent/config/tree.h"
 #include "gossip/clock.h"
+#include "gossip/net/ticket.h"
 #include "gossip/peer.h"
 
 namespace starling {
@@ -132,8 +133,15 @@ struct AddressValue {
   static std::string print(const Endpoint& endpoint) { return quoted(endpoint.to_string()); }
 };
 
+// Addresses, each perhaps with the ticket of whoever is there.
+struct Addresses {
+  std::vector<Endpoint> all;
+  std::vector<Ticket> tickets;  // of one swarm
+};
+
+// HOST:PORT, HOST:PORT#TICKET, or @FILE with some of them. Tickets are not printed.
 struct AddressesValue {
-  std::vector<Endpoint> read(const ConfigTree& tree) const;
+  Addresses read(const ConfigTree& tree) const;
   static std::string print(const std::vector<Endpoint>& endpoints);
 };
 

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "compression/update_sketch.h"
+#include "gossip/net/member_keys.h"
+#include "gossip/net/ticket.h"
 #include "gossip/rng.h"
 #include "tests/agent/data/archives.h"
 #include "tests/agent/data/image_files.h"
@@ -184,6 +186,19 @@ TEST(FuzzSmoke, Endpoint) {
     corpus.emplace_back(bytes.begin(), bytes.end());
   }
   drive(fuzz_endpoint, corpus, 20'000);
+}
+
+TEST(FuzzSmoke, Ticket) {
+  const std::string text = Ticket{{"10.0.0.5", 7400}, PeerId{}, KeySeed{7}}.to_string();
+  const auto bytes = std::as_bytes(std::span(text));
+  drive(fuzz_ticket, {{bytes.begin(), bytes.end()}}, 20'000);
+}
+
+TEST(FuzzSmoke, Proof) {
+  const Identity swarm(KeySeed{1}), member(KeySeed{3});
+  const std::string proof = MemberKeys(member, swarm).proof_for(Identity(KeySeed{2}).id());
+  const auto bytes = std::as_bytes(std::span(proof));
+  drive(fuzz_proof, {{bytes.begin(), bytes.end()}}, 500);
 }
 
 // A sound file of each format.

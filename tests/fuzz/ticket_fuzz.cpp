@@ -1,0 +1,34 @@
+// Tickets as a person copies them, and the routing ids of links: nothing but a sound one is taken.
+#include <stdexcept>
+#include <string_view>
+
+#include "gossip/net/member_keys.h"
+#include "gossip/net/ticket.h"
+#include "kernels/check.h"
+#include "tests/fuzz/targets.h"
+
+namespace starling {
+
+void fuzz_ticket(std::span<const std::byte> input) {
+  const std::string_view text(reinterpret_cast<const char*>(input.data()), input.size());
+  const std::string shown = hide_tickets(text);
+  STARLING_CHECK(hide_tickets(shown).size() <= shown.size() && shown.size() <= 9 * text.size());
+  try {
+    const Ticket ticket = parse_ticket(text);
+    STARLING_CHECK(parse_ticket(ticket.to_string()) == ticket);
+    STARLING_CHECK(shown.find(text.substr(text.find('#') + 1)) == std::string::npos);
+  } catch (const std::invalid_argument&) {
+  }
+}
+
+void fuzz_proof(std::span<const std::byte> input) {
+  static const Identity self(KeySeed{2}), swarm(KeySeed{1});
+  static const MemberKeys keys(self, swarm);
+  const std::string_view proof(reinterpret_cast<const char*>(input.data()), input.size());
+  const char* why = nullptr;
+  const auto member = keys.judge(proof, 0, &why);
+  STARLING_CHECK(member.has_value() == (why == nullptr));
+  STARLING_CHECK(!member || proof.size() == kProofOfLinkBytes);
+}
+
+}  // namespace starling

@@ -1,0 +1,200 @@
+// Links of a swarm with tickets: who gets in, and what is said where nobody does.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <zmq.hpp>
+
+#include "gossip/limits.h"
+#include "gossip/net/zmq_transport.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Identity identity_of(uint8_t number) {
+  KeySeed seed{};
+  seed[0] = number;
+  return Identity(seed);
+}
+
+class LinkKeysTest : public testing::Test {
+ protected:
+  std::shared_ptr<const MemberKeys> keys(uint8_t self, uint8_t swarm = 1) {
+    return std::make_shared<MemberKeys>(identity_of(self), identity_of(swarm));
+  }
+  std::unique_ptr<ZmqTransport> open(std::shared_ptr<const MemberKeys> keys) {
+    return std::make_unique<ZmqTransport>(Endpoint{"127.0.0.1", 0}, context_, std::move(keys));
+  }
+  static Frame frame(const PeerId& reader, size_t payload_bytes = 0) {
+    Frame frame{std::vector<std::byte>(100, std::byte{7}), {}, reader};
+    if (payload_bytes) frame.payload = SharedBytes::take(std::vector<std::byte>(payload_bytes, std::byte{9}));
+    return frame;
+  }
+  bool run_until(ZmqTransport& a, ZmqTransport& b, const std::function<bool()>& condition,
+                 Duration patience = seconds(20)) {
+    const TimePoint deadline = clock_.now() + patience;
+    while (!condition()) {
+      if (clock_.now() > deadline) return false;
+      a.wait_until(clock_.now() + milliseconds(1));
+      b.wait_until(clock_.now() + milliseconds(1));
+    }
+    return true;
+  }
+  // Asks again and again, as a newcomer does.
+  std::string reason(ZmqTransport& newcomer, ZmqTransport& member, const PeerId& expected) {
+    const Endpoint at = member.local();
+    newcomer.expect_at({at, expected});
+    TimePoint next = clock_.now();
+    (void)run_until(newcomer, member, [&] {
+      if (clock_.now() >= next) {
+        next = clock_.now() + milliseconds(250);
+        (void)newcomer.send(at, Channel::kControl, frame({}));
+      }
+      (void)newcomer.poll();
+      EXPECT_FALSE(member.poll()) << "nobody is let in";
+      return !newcomer.why_closed(at).empty();
+    });
+    return newcomer.why_closed(at);
+  }
+  SteadyClock clock_;
+  ZmqContext context_;
+};
+
+TEST_F(LinkKeysTest, MembersReadEachOtherOnBothPortsAndKnowWhoItIs) {
+  const auto a = open(keys(2)), b = open(keys(3));
+  for (const Channel channel : {Channel::kControl, Channel::kBulk}) {
+    const size_t payload = channel == Channel::kBulk ? kPayloadBytesMax : 0;
+    ASSERT_EQ(a->send(b->local(), channel, frame(identity_of(3).id(), payload)), SendStatus::kQueued);
+    std::optional<ReceivedFrame> got;
+    ASSERT_TRUE(run_until(*a, *b, [&] {
+      (void)a->poll();
+      return (got = b->poll()).has_value();
+    }));
+    EXPECT_EQ(got->authenticated, identity_of(2).id());
+    EXPECT_EQ(got->payload.size, payload);
+  }
+  EXPECT_EQ(b->counters().links.strangers, 0u);
+}
+
+// The largest parts, whose encryption needs room.
+TEST_F(LinkKeysTest, TheLargestHeaderPasses) {
+  const auto a = open(keys(2)), b = open(keys(3));
+  Frame large = frame(identity_of(3).id());
+  large.header.resize(kControlFrameBytesMax);
+  ASSERT_EQ(a->send(b->local(), Channel::kControl, std::move(large)), SendStatus::kQueued);
+  EXPECT_TRUE(run_until(*a, *b, [&] {
+    (void)a->poll();
+    return b->poll().has_value();
+  }));
+}
+
+TEST_F(LinkKeysTest, AnAddressIsReachedByTheIdThatIsExpectedThere) {
+  const auto a = open(keys(2)), b = open(keys(3));
+  EXPECT_EQ(a->send(b->local(), Channel::kControl, frame({})), SendStatus::kBadAddress);
+  a->expect_at({b->local(), identity_of(3).id()});
+  ASSERT_EQ(a->send(b->local(), Channel::kControl, frame({})), SendStatus::kQueued);
+  EXPECT_TRUE(run_until(*a, *b, [&] {
+    (void)a->poll();
+    return b->poll().has_value();
+  }));
+  EXPECT_EQ(a->why_closed(b->local()), "");
+}
+
+TEST_F(LinkKeysTest, WhoHasNoTicketIsToldSo) {
+  const auto member = open(keys(2)), newcomer = open(nullptr);
+  const std::string why = reason(*newcomer, *member, {});
+  EXPECT_NE(why.find("without a ticket"), std::string::npos) << why;
+  EXPECT_GT(member->counters().links.strangers, 0u);
+}
+
+TEST_F(LinkKeysTest, WhoHasATicketForAnOpenSwarmIsToldSo) {
+  const auto member = open(nullptr), newcomer = open(keys(3));
+  const std::string why = reason(*newcomer, *member, identity_of(2).id());
+  EXPECT_NE(why.find("asks for no ticket"), std::string::npos) << why;
+}
+
+TEST_F(LinkKeysTest, ATicketOfAnotherSwarmIsNamed) {
+  const auto member = open(keys(2)), newcomer = open(keys(3, 9));
+  const std::string why = reason(*newcomer, *member, identity_of(2).id());  // the door
+  EXPECT_NE(why.find("does not open"), std::string::npos) << why;
+}
+
+TEST_F(LinkKeysTest, ATicketOfAnotherAgentIsNamed) {
+  const auto member = open(keys(2)), newcomer = open(keys(3));
+  const std::string why = reason(*newcomer, *member, identity_of(8).id());  // the port
+  EXPECT_NE(why.find("does not open"), std::string::npos) << why;
+}
+
+TEST_F(LinkKeysTest, AnAddressThatNoTicketNamesIsNamed) {
+  const auto member = open(keys(2)), newcomer = open(keys(3));
+  const std::string why = reason(*newcomer, *member, {});
+  EXPECT_NE(why.find("none of them names"), std::string::npos) << why;
+}
+
+// A link to an id that a forged record puts at an address is another one than the good one to there.
+TEST_F(LinkKeysTest, AForgedIdPoisonsNoAddress) {
+  const auto a = open(keys(2)), b = open(keys(3));
+  ASSERT_EQ(a->send(b->local(), Channel::kControl, frame(identity_of(8).id())), SendStatus::kQueued);
+  ASSERT_EQ(a->send(b->local(), Channel::kControl, frame(identity_of(3).id())), SendStatus::kQueued);
+  EXPECT_TRUE(run_until(*a, *b, [&] {
+    (void)a->poll();
+    return b->poll().has_value();
+  }));
+}
+
+TEST_F(LinkKeysTest, AMemberThatComesBackIsHeard) {
+  const auto reader = open(keys(3));
+  for (int life = 0; life < 3; ++life) {
+    const auto member = open(keys(2));
+    ASSERT_EQ(member->send(reader->local(), Channel::kControl, frame(identity_of(3).id())), SendStatus::kQueued);
+    ASSERT_TRUE(run_until(*member, *reader, [&] {
+      (void)member->poll();
+      return reader->poll().has_value();
+    })) << life;
+  }
+}
+
+// Of a holder of the door key that is no member, as in a certified swarm: nothing is heard, and the link is cut.
+TEST_F(LinkKeysTest, ALinkWithoutAProofIsCut) {
+  const auto reader = open(keys(3));
+  const auto door = keys(2);
+  zmq::context_t context;
+  zmq::socket_t dealer(context, zmq::socket_type::dealer);
+  dealer.set(zmq::sockopt::linger, 0);
+  const CurveKey server = curve_public(identity_of(3).id()).value();
+  const auto set = [&](int option, const CurveKey& key) {
+    ASSERT_EQ(zmq_setsockopt(dealer.handle(), option, key.data(), key.size()), 0);
+  };
+  set(ZMQ_CURVE_SERVERKEY, server);
+  set(ZMQ_CURVE_PUBLICKEY, door->door().open);
+  set(ZMQ_CURVE_SECRETKEY, door->door().secret);
+  dealer.set(zmq::sockopt::routing_id, std::string(kProofOfLinkBytes, '\1'));
+  dealer.connect("tcp://127.0.0.1:" + std::to_string(reader->local().port));
+  dealer.send(zmq::buffer("hello", 5), zmq::send_flags::none);
+  EXPECT_TRUE(run_until(*reader, *reader, [&] {
+    EXPECT_FALSE(reader->poll());
+    return reader->counters().links.cut > 0;
+  }));
+  EXPECT_GT(reader->counters().frames_refused, 0u);
+}
+
+TEST_F(LinkKeysTest, ACutLinkOpensAnew) {
+  const auto a = open(keys(2)), b = open(keys(3));
+  size_t heard = 0;
+  EXPECT_TRUE(run_until(*a, *b, [&] {
+    (void)a->send(b->local(), Channel::kControl, frame(identity_of(3).id()));
+    (void)a->poll();
+    while (const auto got = b->poll()) {
+      if (heard++ == 0) b->cut(*got);
+    }
+    return b->counters().links.cut > 0 && heard > 100;
+  }));
+}
+
+}  // namespace
+}  // namespace starling

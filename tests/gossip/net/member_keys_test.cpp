@@ -1,0 +1,106 @@
+#include "gossip/net/member_keys.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "gossip/rng.h"
+
+namespace starling {
+namespace {
+
+Identity identity_of(uint8_t number) {
+  KeySeed seed{};
+  seed[0] = number;
+  return Identity(seed);
+}
+
+class MemberKeysTest : public testing::Test {
+ protected:
+  std::optional<PeerId> judge(const std::string& proof, uint64_t now = 1'800'000'000) const {
+    return reader_.judge(proof, now, &why_);
+  }
+  // Of a member that signs what it likes with its own key.
+  std::string proof_of(const Identity& member, const std::string& membership) const {
+    std::string proof = membership + std::string(16, 'n');
+    std::string text = "starling link 1";
+    text.append(reinterpret_cast<const char*>(reader_.self().bytes.data()), 32).append(proof);
+    const Signature signature = member.sign(std::as_bytes(std::span(text)));
+    return proof.append(reinterpret_cast<const char*>(signature.data()), signature.size());
+  }
+  const Identity swarm_ = identity_of(1), self_ = identity_of(2), other_ = identity_of(3);
+  const MemberKeys reader_{self_, swarm_}, member_{other_, swarm_};
+  mutable const char* why_ = "";
+};
+
+TEST_F(MemberKeysTest, AMemberProvesWhoItIs) {
+  const std::string proof = member_.proof_for(reader_.self());
+  EXPECT_EQ(proof.size(), kProofOfLinkBytes);
+  EXPECT_LE(proof.size(), 255u) << "a routing id of ZeroMQ";
+  EXPECT_NE(proof[0], 0) << "ZeroMQ keeps those for itself";
+  EXPECT_EQ(judge(proof), other_.id());
+  EXPECT_NE(member_.proof_for(reader_.self()), proof) << "each link has a name that nobody foresees";
+}
+
+TEST_F(MemberKeysTest, AllHoldersOfTheSwarmsKeyHaveOneDoor) {
+  EXPECT_EQ(reader_.door().open, member_.door().open);
+  EXPECT_NE(MemberKeys(self_, identity_of(9)).door().open, reader_.door().open);
+}
+
+TEST_F(MemberKeysTest, AProofIsForOneReader) {
+  EXPECT_FALSE(judge(member_.proof_for(identity_of(4).id())));
+  EXPECT_NE(std::string(why_).find("for this reader"), std::string::npos) << why_;
+}
+
+TEST_F(MemberKeysTest, AMembershipOfAnotherSwarmCountsForNothing) {
+  EXPECT_FALSE(judge(MemberKeys(other_, identity_of(9)).proof_for(reader_.self())));
+  EXPECT_NE(std::string(why_).find("not signed"), std::string::npos) << why_;
+}
+
+TEST_F(MemberKeysTest, AMembershipIsOfOneMember) {
+  const std::string membership = sign_membership(swarm_, {.id = identity_of(5).id()});
+  EXPECT_FALSE(judge(proof_of(other_, membership)));
+  EXPECT_EQ(judge(proof_of(identity_of(5), membership)), identity_of(5).id());
+}
+
+TEST_F(MemberKeysTest, AMembershipEnds) {
+  const std::string proof = proof_of(other_, sign_membership(swarm_, {.id = other_.id(), .not_after = 1000}));
+  EXPECT_EQ(judge(proof, 1000), other_.id());
+  EXPECT_FALSE(judge(proof, 1001));
+  EXPECT_NE(std::string(why_).find("expired"), std::string::npos) << why_;
+}
+
+TEST_F(MemberKeysTest, NoBitOfAProofMayChange) {
+  const std::string proof = member_.proof_for(reader_.self());
+  for (size_t bit = 0; bit < 8 * proof.size(); ++bit) {
+    std::string wrong = proof;
+    wrong[bit / 8] = static_cast<char>(wrong[bit / 8] ^ 1 << bit % 8);
+    EXPECT_FALSE(judge(wrong)) << bit;
+  }
+  for (size_t size = 0; size < proof.size(); ++size) EXPECT_FALSE(judge(proof.substr(0, size))) << size;
+  EXPECT_FALSE(judge(proof + "x"));
+}
+
+TEST_F(MemberKeysTest, RandomBytesProveNothing) {
+  Rng rng(1);
+  for (int i = 0; i < 500; ++i) {
+    std::string bytes(rng.chance(0.5) ? kProofOfLinkBytes : rng.below(256), '\0');
+    for (char& byte : bytes) byte = static_cast<char>(rng.next_u64());
+    if (!bytes.empty() && rng.chance(0.5)) bytes[0] = 1;
+    EXPECT_FALSE(judge(bytes));
+  }
+}
+
+// Ed25519 and X25519 forms belong together.
+TEST_F(MemberKeysTest, ThePortsKeyFollowsFromTheId) {
+  const auto open = curve_public(reader_.self());
+  ASSERT_TRUE(open);
+  EXPECT_NE(*open, reader_.port_secret());
+  PeerId no_point;
+  no_point.bytes.fill(0xff);
+  EXPECT_FALSE(curve_public(no_point));
+  EXPECT_FALSE(curve_public(PeerId{})) << "of small order";
+}
+
+}  // namespace
+}  // namespace starling

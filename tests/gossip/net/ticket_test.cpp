@@ -1,0 +1,106 @@
+#include "gossip/net/ticket.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "gossip/rng.h"
+
+namespace starling {
+namespace {
+
+Ticket sample() {
+  Ticket ticket{.at = {"10.0.0.5", 7400}};
+  for (uint8_t i = 0; i < 32; ++i) {
+    ticket.seed[i] = i;
+    ticket.id.bytes[i] = static_cast<uint8_t>(200 + i);
+  }
+  return ticket;
+}
+
+// What is wrong with it; empty: nothing.
+std::string error_of(const std::string& text) {
+  try {
+    (void)parse_ticket(text);
+    return "";
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Tickets are kept in files for years.
+TEST(Ticket, TextIsTheSameForEver) {
+  EXPECT_EQ(sample().to_string(),
+            "10.0.0.5:7400#AQABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4fyMnKy8zNzs_Q0dLT1NXW19jZ2tvc3d7f4OHi4-Tl5ufmsMcC");
+}
+
+TEST(Ticket, ReadsBack) {
+  Ticket ticket = sample();
+  EXPECT_EQ(parse_ticket(ticket.to_string()), ticket);
+  ticket.at = {"fe80::1%eth0", 1};
+  EXPECT_EQ(parse_ticket(ticket.to_string()), ticket);
+}
+
+TEST(Ticket, EachDamageIsNamed) {
+  const std::string text = sample().to_string();
+  const size_t key = text.find('#') + 1;
+  EXPECT_TRUE(holds(error_of(text.substr(0, text.size() - 1)), "cut off: it has 91 characters, and 92 are needed"));
+  EXPECT_TRUE(holds(error_of(text.substr(0, key)), "cut off: it has 0"));
+  EXPECT_TRUE(holds(error_of(text + "A"), "too long: it has 93"));
+  std::string blank = text;
+  blank.insert(key + 40, " ");
+  EXPECT_TRUE(holds(error_of(blank), "a blank or a line break"));
+  EXPECT_TRUE(holds(error_of(text + "\n"), "a blank or a line break"));
+  std::string encoded = text;
+  encoded.replace(key - 1, 1, "%23");
+  EXPECT_TRUE(holds(error_of(encoded), "URL-encoded"));
+  EXPECT_TRUE(holds(error_of(text + "%3D"), "URL-encoded"));
+  EXPECT_TRUE(holds(error_of(text.substr(0, key + 3) + "!" + text.substr(key + 4)), "a character that no ticket has"));
+  EXPECT_TRUE(holds(error_of("10.0.0.5:7400"), "no #"));
+  EXPECT_TRUE(holds(error_of(text.substr(key - 1)), "no address"));
+  EXPECT_TRUE(holds(error_of("10.0.0.5:0" + text.substr(key - 1)), "no address"));
+  EXPECT_TRUE(holds(error_of(std::string(100'000, 'A')), "at most"));
+}
+
+TEST(Ticket, OneWrongCharacterIsFoundWhereverItStands) {
+  const std::string text = sample().to_string();
+  for (size_t at = text.find('#') + 1; at < text.size(); ++at) {
+    for (const char c : {'A', 'B', '_'}) {
+      std::string wrong = text;
+      wrong[at] = c;
+      if (wrong == text) continue;
+      EXPECT_TRUE(holds(error_of(wrong), "wrong character")) << at;
+    }
+  }
+}
+
+// Of version 2, with the sum that every version ends with.
+TEST(Ticket, OfANewerStarlingSaysSo) {
+  const std::string error = error_of("10.0.0.5:7400#AgcHBwcHBwftadA2");
+  EXPECT_TRUE(holds(error, "version 2, of a newer Starling")) << error;
+}
+
+TEST(Ticket, NoErrorShowsIt) {
+  const std::string text = sample().to_string();
+  const std::string key = text.substr(text.find('#') + 1);
+  Rng rng(1);
+  for (int i = 0; i < 2000; ++i) {
+    std::string wrong = text;
+    wrong[rng.below(static_cast<uint32_t>(wrong.size()))] = static_cast<char>(rng.below(256));
+    const std::string error = error_of(wrong.substr(0, rng.below(static_cast<uint32_t>(wrong.size()) + 1)));
+    for (size_t at = 0; at + 12 <= key.size(); at += 12) EXPECT_FALSE(holds(error, key.substr(at, 12))) << error;
+  }
+}
+
+TEST(Ticket, IsHiddenInWhatRepeatsIt) {
+  const std::string text = sample().to_string();
+  EXPECT_EQ(hide_tickets("--bootstrap " + text + ": no"), "--bootstrap 10.0.0.5:7400#(hidden) no");
+  EXPECT_EQ(hide_tickets("[" + text + ", 'b:1%23x'] and"), "[10.0.0.5:7400#(hidden), 'b:1#(hidden)'] and");
+  EXPECT_EQ(hide_tickets("a:1 b"), "a:1 b");
+}
+
+}  // namespace
+}  // namespace starling
