@@ -11,6 +11,7 @@
 #include <new>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include <spdlog/spdlog.h>
 
@@ -35,7 +36,19 @@ void ignore_signals_of_resources() {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
+// From what other users see of this process. They saw it for a moment: @FILE and - show nothing.
+std::vector<std::string> take_arguments(int argc, char** argv) {
+  std::vector<std::string> arguments(argv, argv + argc);
+  for (int i = 0; i < argc; ++i) {
+    for (char* at = std::strchr(argv[i], '#'); at != nullptr && *at != '\0'; ++at) *at = 'x';
+  }
+  return arguments;
+}
+
 int run(int argc, char** argv) {
+  const std::vector<std::string> arguments = take_arguments(argc, argv);
+  std::vector<const char*> pointers;
+  for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
 #ifdef STARLING_WITHOUT_TORCH
@@ -43,7 +56,7 @@ int run(int argc, char** argv) {
 #else
   const Engines engines{run_agent_process, make_torch_task, evaluate_model};
 #endif
-  const Cli cli = parse_cli(argc, argv, error ? argv[0] : program.string(), engines);
+  const Cli cli = parse_cli(argc, pointers.data(), error ? argv[0] : program.string(), engines);
   spdlog::set_level(spdlog::level::from_str(cli.log_level));
   const bool saves = cli.command == "agent" || cli.command == "bootstrap";  // both take signals themselves
   if (!saves) release_signals();

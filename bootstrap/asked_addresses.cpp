@@ -68,6 +68,14 @@ std::string AskedAddresses::lost_long_answers() const {
          " arrive, but not its long ones: " + lost_packets_remedy();
 }
 
+std::string AskedAddresses::closed(const FindPath& find_path, size_t count) const {
+  for (size_t i = 0; find_path && i < std::min(count, addresses_.size()); ++i) {
+    const std::string why = find_path(addresses_[i]).closed;
+    if (!why.empty()) return why;
+  }
+  return "";
+}
+
 const Endpoint* AskedAddresses::accepting(const FindPath& find_path) const {
   const auto found = std::find_if(addresses_.begin(), addresses_.end(),
                                   [&](const Endpoint& to) { return find_path && find_path(to).accepts; });

@@ -34,6 +34,8 @@ class AskedAddresses {
   // For people, with the remedy: three long answers of an address were lost, and a short one, asked for then, arrives.
   // Empty: there is none.
   std::string lost_long_answers() const;
+  // For people, with the remedy: why the first of the first `count` addresses that lets nobody in does so. Empty: none.
+  std::string closed(const FindPath& find_path, size_t count) const;
   // One that takes connections; null: none is known to.
   const Endpoint* accepting(const FindPath& find_path) const;
 

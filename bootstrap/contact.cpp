@@ -97,6 +97,9 @@ void Contact::pass_over(size_t asked, const PeerId& peer, const std::string& why
   if (!refused_) refused_ = clock_.now();
 }
 
+// Where a member listened in an earlier life, another swarm may be by now: that says nothing.
+std::string Contact::why_closed() const { return asked_.closed(options_.find_path, options_.bootstrap.size()); }
+
 std::string Contact::refusal() const {
   std::string text;
   for (const auto& [asked, why] : refusals_) text += why + "\n";
@@ -119,6 +122,9 @@ std::string Contact::waiting_for() const {
   if (met_empty_registry_) {
     return "the registry at " + asked_.list() + " answers, but knows no living swarm yet (" + std::to_string(waited) +
            " s); start one agent with --config, or give this one a config";
+  }
+  if (const std::string closed = why_closed(); !closed.empty()) {
+    return closed + ". Trying on (" + std::to_string(waited) + " s)";
   }
   const std::string no_answer = "no answer from " + asked_.list(options_.find_path) + " after " +
                                 std::to_string(attempts_) + (attempts_ == 1 ? " try" : " tries") + " in " +

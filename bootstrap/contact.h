@@ -46,6 +46,7 @@ class Contact {
   State state() const { return state_; }
   const std::string& settings() const { return settings_; }  // of the swarm, in its members' words
   bool refused_by_some() const { return !refusals_.empty(); }
+  bool closed() const { return !why_closed().empty(); }  // an address that was given lets nobody in without its ticket
   std::string refusal() const;      // for people: the refusing peer, the difference of settings, and the remedy
   std::string waiting_for() const;  // for people: what was tried, with which address, for how long
   std::string tried() const { return asked_.list(); }  // for people: the addresses
@@ -56,6 +57,7 @@ class Contact {
   void pass_over(size_t asked, const PeerId& peer, const std::string& why);
   void hear_of_other_self(size_t asked, const JoinRefused& refused);
   std::string why_not(const JoinReply& reply) const;
+  std::string why_closed() const;
 
   ContactOptions options_;
   Membership& membership_;

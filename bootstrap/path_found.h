@@ -13,6 +13,7 @@ struct PathFound {
   bool named = false;    // its host has numbers
   bool accepts = false;  // one of them has taken connections at both ports for some seconds
   std::string text;      // "10.0.0.1 accepts connections; fd00::1: no route to host"
+  std::string closed{};  // why nobody there lets this process in, with the remedy; empty: it is not known to be so
 };
 
 // At once; may find out meanwhile. Empty: nobody looks, as in a simulation.

@@ -101,6 +101,8 @@ bool SeedCalls::alone() const {
 }
 
 std::string SeedCalls::no_answer() const {
+  const std::string closed = asked_.closed(options_.find_path, options_.bootstrap.size());
+  if (!closed.empty()) return "this agent is alone: " + closed;
   if (!first_call_ || clock_.now() - *first_call_ < kAnswerPatience || asked_.count() == 0) return "";
   for (const Address& address : addresses_) {
     if (address.answered && clock_.now() - *address.answered < kAnswerPatience) return "";

@@ -226,8 +226,11 @@ void AttachedAgent::live() {
                      }});
     addresses.emplace(config_.agent, session_->bound(), session_->advertise(), [this] { session_->wake(); });
     surroundings.emplace(session_->agent(), *place_, *addresses, clock_, false);
-    spdlog::info("this agent listens on {} and the next port, state in {}; others join with --bootstrap {}",
-                 session_->bound().to_string(), place_->folder(), session_->advertise().to_string());
+    const bool open = session_->ticket().empty();
+    spdlog::info("this agent listens on {} and the next port, state in {}; others join with {}",
+                 session_->bound().to_string(), place_->folder(),
+                 open ? "--bootstrap " + session_->advertise().to_string()
+                      : "the ticket in " + place_->folder() + "/ticket: --bootstrap HOST:PORT#TICKET");
     session_->run();
     look(session_->agent());
     if (surroundings->begins_again() && !leave_asked_) {

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -81,8 +83,20 @@ void greet(const Config& config, const StatePlace& place, const Endpoint& bound,
   observer.on(Started{name, place.id().hex(), advertise.to_string(), place.generation()});
 }
 
+// The line stands on a terminal alone: whoever reads a log could join, and invite others.
+void invite_by_ticket(const Session& session) {
+  const std::string line = "starling agent --bootstrap " + session.ticket() + " --data FOLDER";
+  if (isatty(STDERR_FILENO) != 0) print_to_stderr("others join with: " + line + "\n");
+  spdlog::info(
+      "others join with the ticket in {}/ticket: starling agent --bootstrap HOST:PORT#TICKET --data FOLDER. Whoever has "
+      "it can join and invite others",
+      session.place().folder());
+}
+
 // Two agents on one machine need a port and a state folder each.
-void invite(const Endpoint& advertise) {
+void invite(const Session& session) {
+  if (!session.ticket().empty()) return invite_by_ticket(session);
+  const Endpoint& advertise = session.advertise();
   const bool local = is_loopback(advertise.host);
   const std::string apart = " --listen " + Endpoint{advertise.host, 0}.to_string() +
                             " --state NEW_FOLDER   "
@@ -211,7 +225,7 @@ int run_agent_once(const Config& config, bool again) {
                      place.store_classes(loaded->classes);
                      observers.on(loaded->told);
                    }
-                   if (!std::exchange(invited, true)) invite(session.advertise());
+                   if (!std::exchange(invited, true)) invite(session);
                  },
                  [&signals] { return signals.stop_asked(); },
                  [&](const Agent& agent) {

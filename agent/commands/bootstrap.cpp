@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,11 +10,13 @@
 #include "agent/config/settings.h"
 #include "agent/observe/log.h"
 #include "agent/observe/member_report.h"
+#include "agent/observe/terminal_line.h"
 #include "agent/observe/warnings.h"
 #include "agent/process/address_watch.h"
 #include "agent/process/host_address.h"
 #include "agent/process/signals.h"
 #include "agent/process/state_folder.h"
+#include "agent/process/trust.h"
 #include "agent/report/resource_limits.h"
 #include "agent/report/version.h"
 #include "bootstrap/registry.h"
@@ -23,10 +27,10 @@ namespace {
 
 constexpr Duration kStatusEvery = std::chrono::seconds(1);
 
-SettingsRead read_settings(const std::string& text) {
+SettingsRead read_settings(const TrustConfig& own, const std::string& text) {
   try {
     const AgreedSettings agreed = parse_agreed_settings(text);
-    return {"", agreed.swarm.name, agreed.swarm.membership};
+    return {problem_of_trust(own, agreed.swarm.trust), agreed.swarm.name, agreed.swarm.membership};
   } catch (const ConfigError& error) {
     return {error.what(), "", {}};
   }
@@ -60,13 +64,24 @@ AgentStatus registry_status(const Registry& registry, const TransportCounters& t
   return status;
 }
 
-int run_registry(const Config& config) {
+void invite(const StatePlace& place, const Endpoint& at) {
+  const std::string ticket = place.ticket(at);
+  const std::string line = "starling agent --bootstrap " + (ticket.empty() ? at.to_string() : ticket) + " --data FOLDER";
+  if (ticket.empty()) return spdlog::info("join with: {}", line);
+  if (isatty(STDERR_FILENO) != 0) print_to_stderr("join with: " + line + "\n");
+  spdlog::info("join with the ticket in {}/ticket: starling agent --bootstrap HOST:PORT#TICKET --data FOLDER",
+               place.folder());
+}
+
+int run_registry(const Config& given) {
   StopSignals signals;
   const SteadyClock clock;
-  const StatePlace place(config.agent.state);
+  const StatePlace place(given.agent.state);
+  const auto [config, keys] = enter_trust(given, place, "");
   require_room(64, 8);  // descriptors and threads
   ZmqContext context;
-  ZmqTransport transport(config.agent.listen, context);
+  ZmqTransport transport(config.agent.listen, context, keys);
+  expect_all(transport, config.agent, {});
   const StopSignals::WakeScope wake_on_stop(signals, [&transport] { transport.wake(); });
 
   PeerRecord self{place.id(), {place.generation(), 0}, advertised(config.agent, transport.local()), {}};
@@ -78,12 +93,14 @@ int run_registry(const Config& config) {
   Observers observers({&log, &warnings});
   RegistryLog listener(observers);
   Registry registry({self, config.agent.bootstrap, own_rng_seed(place.id(), place.generation()) ^ unguessable_seed(),
-                     config.agent.swarm_id, describe_difference, read_settings, unguessable_seed()},
+                     config.agent.swarm_id, describe_difference,
+                     [own = config.swarm.trust](const std::string& text) { return read_settings(own, text); },
+                     unguessable_seed()},
                     transport, clock);
   place.store_address(self.endpoint);
   AddressWatch addresses(config.agent, transport.local(), self.endpoint, [&transport] { transport.wake(); });
   spdlog::info("registry {} listens on {}", place.id().short_name(), transport.local().to_string());
-  spdlog::info("join with: starling agent --bootstrap {} --data FOLDER", self.endpoint.to_string());
+  invite(place, self.endpoint);
 
   TimePoint next_status = clock.now();
   while (!signals.stop_asked()) {
@@ -126,7 +143,8 @@ void add_bootstrap(CLI::App& app, Cli& cli) {
   add_common_flags(command, cli);
   add_bootstrap_flag(
       command, cli,
-      "Address of another registry or agent to stay in touch with. Repeatable, or with commas. Default: none.");
+      "Address of another registry or agent to stay in touch with; HOST:PORT#TICKET, @FILE or - to serve a swarm that "
+      "has tickets. Repeatable, or with commas. Default: none.");
   for (const char* usage : {"--listen HOST:PORT", "--advertise HOST:PORT", "--swarm ID"}) {
     add_config_flag(command, cli, usage);
   }

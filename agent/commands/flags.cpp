@@ -1,6 +1,7 @@
 #include "agent/commands/flags.h"
 
 #include <cstdlib>
+#include <iostream>
 #include <memory>
 #include <stdexcept>
 
@@ -17,10 +18,23 @@ void add_config_flag(Subcommand& command, Cli& cli, const std::string& usage, st
                      [&cli, flag](const std::string& value) { cli.overrides.push_back(flag + "=" + value); });
 }
 
+namespace {
+
+// HOST:PORT#TICKET, which a process list would show.
+std::string read_address_line() {
+  std::string line;
+  std::getline(std::cin, line);
+  while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+  if (line.empty()) throw std::invalid_argument("stdin holds no line HOST:PORT#TICKET; write one, or name a file: @FILE");
+  return line;
+}
+
+}  // namespace
+
 void add_bootstrap_flag(Subcommand& command, Cli& cli, const char* doc) {
   const auto all = std::make_shared<std::string>();
   command.repeatable("--bootstrap,--initial-peers HOST:PORT", doc, [&cli, all](const std::string& value) {
-    *all += (all->empty() ? "" : ",") + value;
+    *all += (all->empty() ? "" : ",") + (value == "-" ? read_address_line() : value);
     cli.overrides.push_back("--bootstrap=" + *all);
   });
 }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -12,11 +13,14 @@
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
 #include "agent/config/settings.h"
+#include "agent/config/values.h"
 #include "agent/observe/swarm_status.h"
 #include "agent/process/host_address.h"
 #include "agent/process/state_folder.h"
+#include "agent/process/trust.h"
 #include "agent/report/format.h"
 #include "agent/report/redrawn.h"
+#include "agent/state/known_members.h"
 #include "bootstrap/swarm_reader.h"
 #include "gossip/net/name_cache.h"
 #include "gossip/net/zmq_transport.h"
@@ -27,10 +31,33 @@ namespace {
 constexpr Duration kPatience = std::chrono::seconds(5);  // for the first answer
 constexpr Duration kSilence = std::chrono::seconds(3);   // after which a table says that it is old
 
-Endpoint asked_address(const StatusCommand& command, const AgentConfig& agent) {
-  if (command.address.empty()) return stored_address(agent.state);
+struct Asked {
+  Endpoint at;
+  std::optional<Ticket> ticket;  // nullopt: it is asked without one
+};
+
+// Of an address without a ticket: what the state folder knows of who is there.
+std::optional<Ticket> known_ticket(const Endpoint& at, const std::string& state) {
+  if (!std::filesystem::is_directory(state)) return std::nullopt;
+  const std::optional<Ticket> own = stored_ticket(state);
+  if (!own || own->at == at) return own;
+  for (const KnownMember& member : read_known_members(state).members) {
+    if (member.address == at) return Ticket{at, member.id, own->seed};
+  }
+  return std::nullopt;
+}
+
+Asked asked_address(const StatusCommand& command, const AgentConfig& agent) {
+  if (command.address.empty()) {
+    const Endpoint at = stored_address(agent.state);
+    return {at, stored_ticket(agent.state)};
+  }
+  if (command.address.find_first_of("#@%") != std::string::npos) {
+    const Addresses given = AddressesValue{}.read(scalar_tree(command.address));
+    if (given.tickets.size() == 1) return {given.tickets.front().at, given.tickets.front()};
+  }
   const std::optional<Endpoint> address = Endpoint::parse(command.address);
-  if (address && address->port != 0) return *address;
+  if (address && address->port != 0) return {*address, known_ticket(*address, agent.state)};
   throw std::runtime_error("'" + command.address +
                            "' is no address; name an agent or a registry as HOST:PORT, such as 10.0.0.1:7410");
 }
@@ -63,13 +90,16 @@ SwarmGoal goal_of(const std::string& settings) {
 
 class StatusWatch {
  public:
-  StatusWatch(const StatusCommand& command, const Endpoint& asked, const Endpoint& own, uint64_t swarm)
+  StatusWatch(const StatusCommand& command, const Asked& asked, const Endpoint& own, uint64_t swarm)
       : once_(command.once || (!command.json && isatty(STDOUT_FILENO) == 0)),
         json_(command.json),
-        asked_(asked),
+        asked_(asked.at),
         own_(own),
-        transport_(own, context_),
-        reader_(options(own, swarm), transport_, clock_) {}
+        keys_(keys_for(asked)),
+        transport_(own, context_, keys_),
+        reader_(options(own, swarm), transport_, clock_) {
+    transport_.expect_at({asked.at, asked.ticket ? asked.ticket->id : PeerId{}});
+  }
 
   // Until it is interrupted, or has told once.
   void run() {
@@ -80,7 +110,7 @@ class StatusWatch {
       if (!reader_.refusal().empty()) throw std::runtime_error(reader_.refusal());
       const auto& view = reader_.view();
       if (view && view->settings.empty() && (once_ || clock_.now() - began > kPatience)) throw_empty(*view);
-      if (!view && clock_.now() - began > kPatience) throw_silent();
+      if (!view && (clock_.now() - began > kPatience || !transport_.why_closed(asked_).empty())) throw_silent();
       const bool fresh = view && !view->settings.empty() && (!shown || view->at != *shown);
       const bool old = shown && !json_ && clock_.now() - *shown > kSilence;
       if (fresh || old) show(*view);
@@ -94,7 +124,17 @@ class StatusWatch {
   SwarmReaderOptions options(const Endpoint& own, uint64_t swarm) const {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-    return {asked_, swarm, {own.host, transport_.local().port}, static_cast<uint64_t>(ms), unguessable_seed()};
+    SwarmReaderOptions options{
+        asked_, swarm, {own.host, transport_.local().port}, static_cast<uint64_t>(ms), unguessable_seed()};
+    if (keys_) options.self = keys_->self();
+    return options;
+  }
+
+  // Of a member that is gone in a moment.
+  static std::shared_ptr<const MemberKeys> keys_for(const Asked& asked) {
+    if (!asked.ticket) return nullptr;
+    hide_memory();
+    return std::make_shared<MemberKeys>(Identity(random_seed()), Identity(asked.ticket->seed));
   }
 
   void show(const SwarmView& view) {
@@ -126,6 +166,7 @@ class StatusWatch {
   }
 
   [[noreturn]] void throw_silent() const {
+    if (const std::string closed = transport_.why_closed(asked_); !closed.empty()) throw std::runtime_error(closed);
     throw std::runtime_error(fmt::format(
         "nobody answers at {} within {}: does an agent or a registry run there, and can it reach {} and "
         "the next port, where its answers go (--listen HOST:PORT names another place)?",
@@ -137,6 +178,7 @@ class StatusWatch {
   const Endpoint own_;
   const SteadyClock clock_;
   ZmqContext context_{1};
+  const std::shared_ptr<const MemberKeys> keys_;  // null: without a ticket
   ZmqTransport transport_;
   SwarmReader reader_;
   Redrawn drawn_{stdout};
@@ -144,8 +186,8 @@ class StatusWatch {
 
 int run_status_command(const StatusCommand& command) {
   const AgentConfig agent = load_config("", command.overrides).agent;
-  const Endpoint asked = asked_address(command, agent);
-  StatusWatch(command, asked, answer_address(command, asked), agent.swarm_id).run();
+  const Asked asked = asked_address(command, agent);
+  StatusWatch(command, asked, answer_address(command, asked.at), agent.swarm_id).run();
   return 0;
 }
 
@@ -155,8 +197,8 @@ void add_status(CLI::App& app, Cli& cli) {
   Subcommand command(app, "status", "Shows a running swarm: a table of all agents, the one in most trouble first.");
   const auto options = std::make_shared<StatusCommand>();
   command.text("address",
-               "HOST:PORT of any agent or registry of the swarm. Default: the agent that runs here with the state "
-               "folder of --state.",
+               "HOST:PORT of any agent or registry of the swarm; HOST:PORT#TICKET or @FILE where it has tickets and the "
+               "state folder knows none. Default: the agent that runs here with the state folder of --state.",
                options->address);
   add_config_flag(command, cli, "--state FOLDER", "State folder of an agent that runs here. Default: starling-state.");
   add_config_flag(command, cli, "--swarm ID", "Id of the swarm to show, at a registry that serves several.");

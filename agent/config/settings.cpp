@@ -248,6 +248,12 @@ bool same_settings(const SwarmConfig& a, const SwarmConfig& b) {
   return print_section(of_a, "swarm", KeyNames::kSettings) == print_section(of_b, "swarm", KeyNames::kSettings);
 }
 
+std::string problem_of_trust(const TrustConfig& own, const TrustConfig& theirs) {
+  if (own.kind == Trust::kAuto || own == theirs) return "";
+  if (theirs.kind != Trust::kTicket) return "they are of a swarm without tickets, and this agent was given one";
+  return "they are of a swarm with other tickets than this agent was given: ask for one of that swarm";
+}
+
 std::string agreed_settings(const SwarmConfig& swarm, const std::string& genesis_hash_hex) {
   return print_swarm_settings(swarm) + std::string(kGenesisKey) + genesis_hash_hex + "\n";
 }

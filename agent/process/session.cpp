@@ -60,6 +60,20 @@ uint64_t raised_stop(const Config& config, const StatePlace& place, const std::s
   return wanted;
 }
 
+// Where this agent is let in, for a next life without --bootstrap: also one that ends before it knows any member.
+void keep_tickets_places(const AgentConfig& agent, const StatePlace& place) {
+  KnownMembers known = read_known_members(place.folder());
+  const size_t before = known.members.size();
+  for (const Ticket& ticket : agent.tickets) {
+    const auto same = [&](const KnownMember& one) { return one.id == ticket.id && one.address == ticket.at; };
+    const bool held = std::any_of(known.members.begin(), known.members.end(), same);
+    if (!held && ticket.id != place.id() && known.members.size() < kKnownMembersMax) {
+      known.members.push_back({ticket.id, ticket.at});
+    }
+  }
+  if (known.members.size() > before) write_known_members(place.folder(), known, *make_file_ops());
+}
+
 AgentOptions agent_options(const Config& config, const StatePlace& place, const Endpoint& bound) {
   AgentOptions options;
   options.config = config;
@@ -68,8 +82,10 @@ AgentOptions agent_options(const Config& config, const StatePlace& place, const 
   options.advertise = advertised(config.agent, bound);
   options.stored_settings = checked_settings(place);
   options.raised_stop = raised_stop(config, place, options.stored_settings);
-  if (!options.stored_settings.empty()) {
+  if (!options.stored_settings.empty() || (place.swarm_key() && !config.has_swarm)) {
     options.known = read_known_members(place.folder());
+  }
+  if (!options.stored_settings.empty()) {
     options.has_model = holds_checkpoint(place.folder() + "/checkpoints");
   }
   options.rng_seed = own_rng_seed(place.id(), place.generation()) ^ unguessable_seed();
@@ -95,14 +111,19 @@ void say_farewell(Agent& agent, Transport& transport) {
 }  // namespace
 
 Session::Session(const Config& config, const StatePlace& place, const Clock& clock, Observer& observer)
-    : config_(config),
-      place_(place),
+    : place_(place),
+      trusted_(enter_trust(config, place, checked_settings(place))),
       clock_(clock),
       observer_(observer),
-      transport_(config.agent.listen, context_),
-      options_(agent_options(config, place, transport_.local())),
+      transport_(config.agent.listen, context_, trusted_.keys),
+      options_(agent_options(trusted_.config, place, transport_.local())),
       worker_([this] { transport_.wake(); }),
-      writer_([this] { transport_.wake(); }, kWriterNiceness) {}
+      writer_([this] { transport_.wake(); }, kWriterNiceness) {
+  std::vector<PeerAddress> known;
+  for (const KnownMember& member : options_.known.members) known.push_back({member.address, member.id});
+  expect_all(transport_, config.agent, known);
+  if (!config.agent.tickets.empty()) keep_tickets_places(config.agent, place);
+}
 
 void Session::begin(Hooks hooks) {
   hooks_ = std::move(hooks);
@@ -116,7 +137,7 @@ void Session::begin(Hooks hooks) {
                            hooks_.entered();
                            place_.store_settings(settings);
                            return std::make_unique<FileKeeper>(place_.folder(), swarm_id, place_.generation(),
-                                                               config_.agent.checkpoint_keep,
+                                                               trusted_.config.agent.checkpoint_keep,
                                                                [this] { place_.mend(); });
                          },
                          [this](const KnownMembers& known) {
@@ -124,7 +145,11 @@ void Session::begin(Hooks hooks) {
                            write_known_members(place_.folder(), known, *make_file_ops());
                          },
                          [this](uint64_t stop_after) { place_.store_raised_stop(stop_after); },
-                         [this](const Endpoint& to) { return paths_.find(to); }};
+                         [this](const Endpoint& to) {
+                           PathFound found = paths_.find(to);
+                           found.closed = transport_.why_closed(to);
+                           return found;
+                         }};
   agent_ = std::make_unique<Agent>(options_, parts);  // refuses a config of another swarm than the folder's
   place_.store_address(options_.advertise);
 }

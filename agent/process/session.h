@@ -10,6 +10,7 @@
 #include "agent/process/path_check.h"
 #include "agent/process/state_folder.h"
 #include "agent/process/thread_worker.h"
+#include "agent/process/trust.h"
 #include "agent/run/agent.h"
 #include "gossip/net/zmq_transport.h"
 
@@ -34,6 +35,8 @@ class Session {
   const StatePlace& place() const { return place_; }
   Endpoint bound() const { return transport_.local(); }
   const Endpoint& advertise() const { return options_.advertise; }
+  // HOST:PORT#TICKET; empty: the swarm is open. A secret.
+  std::string ticket() const { return place_.ticket(options_.advertise); }
   bool has_model() const { return options_.has_model; }  // of an earlier life
   ThreadWorker& worker() { return worker_; }
   ThreadWorker& writer() { return writer_; }  // of checkpoints
@@ -47,8 +50,8 @@ class Session {
  private:
   void run_turns();
 
-  const Config config_;
   const StatePlace& place_;
+  const Trusted trusted_;
   const Clock& clock_;
   Observer& observer_;
   ZmqContext context_;

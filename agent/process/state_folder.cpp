@@ -22,6 +22,7 @@ namespace {
 
 constexpr size_t kStopBytesMax = 32;
 constexpr const char* kAddressFile = "address";
+constexpr const char* kTicketFile = "ticket";
 
 std::optional<Endpoint> read_address(const std::string& folder) {
   std::string text = read_private_file(folder + "/" + kAddressFile, kHostBytesMax + 16).value_or("");
@@ -35,13 +36,15 @@ StatePlace::StatePlace(const std::string& folder) : folder_(folder) {
   locks_.push_back(std::make_unique<DirectoryLock>(folder));
   std::string remark;
   identity_ = std::make_unique<Identity>(load_or_create_identity(folder, &remark));
-  if (!remark.empty()) spdlog::warn("{}", remark);
+  if (!remark.empty()) spdlog::warn("{}", std::exchange(remark, {}));
   try {
     last_address_ = read_address(folder);
   } catch (const std::runtime_error&) {  // a new one is stored, or that fails with the cause
   }
   generation_ = next_generation(folder);
-  for (const char* name : {"identity.key", "generation", "settings.yaml", "stop_after"}) {
+  if (auto key = load_swarm_key(folder, &remark)) swarm_key_ = std::make_unique<Identity>(*std::move(key));
+  if (!remark.empty()) spdlog::warn("{}", remark);
+  for (const char* name : {"identity.key", "swarm.key", "generation", "settings.yaml", "stop_after"}) {
     if (auto text = read_private_file(folder + "/" + name, kSettingsBytesMax)) files_[name] = *std::move(text);
   }
 }
@@ -63,7 +66,33 @@ void StatePlace::store_settings(const std::string& settings) const {
   if (stored_settings() != settings) store("settings.yaml", settings);
 }
 
-void StatePlace::store_address(const Endpoint& own) const { store(kAddressFile, own.to_string() + "\n"); }
+void StatePlace::store_address(const Endpoint& own) const {
+  store(kAddressFile, own.to_string() + "\n");
+  if (swarm_key_) store(kTicketFile, ticket(own) + "\n");
+}
+
+void StatePlace::keep_swarm_key(const Identity& key) const {
+  const std::lock_guard lock(mutex_);
+  store_swarm_key(folder_, key);
+  swarm_key_ = std::make_unique<Identity>(key.seed());
+  if (auto bytes = read_private_file(folder_ + "/swarm.key", kSettingsBytesMax)) files_["swarm.key"] = *std::move(bytes);
+}
+
+std::string StatePlace::ticket(const Endpoint& own) const {
+  return swarm_key_ ? Ticket{own, id(), swarm_key_->seed()}.to_string() : "";
+}
+
+std::optional<Ticket> stored_ticket(const std::string& folder) {
+  const std::string path = folder + "/" + kTicketFile;
+  std::optional<std::string> text = read_private_file(path, kTicketTextMax);
+  if (!text) return std::nullopt;
+  while (text->ends_with('\n')) text->pop_back();
+  try {
+    return parse_ticket(*text);
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error(path + ": " + error.what() + "; an agent that starts with this folder writes it anew");
+  }
+}
 
 Endpoint stored_address(const std::string& folder) {
   const std::string hint = "; name another folder with --state, or an address: starling status HOST:PORT";

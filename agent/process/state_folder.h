@@ -12,6 +12,7 @@
 
 #include "agent/state/checkpoint_lock.h"
 #include "gossip/net/identity.h"
+#include "gossip/net/ticket.h"
 #include "gossip/peer.h"
 
 namespace starling {
@@ -24,6 +25,7 @@ class StatePlace {
   ~StatePlace();
   const std::string& folder() const { return folder_; }
   const PeerId& id() const { return identity_->id(); }
+  const Identity& identity() const { return *identity_; }
   uint64_t generation() const { return generation_; }
 
   std::string settings_path() const { return folder_ + "/settings.yaml"; }
@@ -32,9 +34,16 @@ class StatePlace {
   void store_settings(const std::string& settings) const;  // durably, or throws as write_private_file says
   uint64_t raised_stop() const;                            // the step that the run was raised to; 0: never
   void store_raised_stop(uint64_t steps) const;            // durably, or throws as write_private_file says
-  void store_address(const Endpoint& own) const;           // for starling status; likewise
+  // For starling status and, in a swarm with tickets, the ticket that others join by; likewise.
+  void store_address(const Endpoint& own) const;
   // Where the last process of this folder listened; nullopt: none has.
   const std::optional<Endpoint>& last_address() const { return last_address_; }
+  // The key of the swarm with tickets that this folder belongs to; null: it belongs to none, or to an open one.
+  const Identity* swarm_key() const { return swarm_key_.get(); }
+  // Durably, or throws as store_swarm_key says. Before any other thread uses this.
+  void keep_swarm_key(const Identity& key) const;
+  // "HOST:PORT#TICKET", by which others join through this process at that address. Empty: there is no key.
+  std::string ticket(const Endpoint& own) const;
   // The next generation is above this one; likewise.
   void exceed(uint64_t generation) const;
   // That the holder of the key made a text: its signature.
@@ -55,6 +64,7 @@ class StatePlace {
   mutable std::vector<std::unique_ptr<DirectoryLock>> locks_;  // the last one is in place; others of moved folders
   mutable std::map<std::string, std::string> files_;           // what they hold, by name
   std::unique_ptr<Identity> identity_;
+  mutable std::unique_ptr<Identity> swarm_key_;
   std::optional<Endpoint> last_address_;
   uint64_t generation_ = 0;
 };
@@ -62,6 +72,9 @@ class StatePlace {
 // Where the process that holds this state folder can be reached. Throws std::runtime_error: none does, or an older
 // program that stores no address.
 Endpoint stored_address(const std::string& folder);
+// The ticket of the last process of the folder, which need not run. nullopt: there is none. Throws likewise where it is
+// damaged.
+std::optional<Ticket> stored_ticket(const std::string& folder);
 
 // The rng seed of an agent's own choices in one life. The id is mixed in, because agents that start in the same
 // millisecond have the same generation.

@@ -18,22 +18,22 @@ constexpr Duration kTwinPatience = std::chrono::seconds(1);     // for an answer
 constexpr Duration kContactPatience = std::chrono::seconds(3);  // then an agent with a genesis begins alone
 
 // Of a text that a member answered with; empty: none.
-std::string settings_problem(const std::string& text) {
+std::string settings_problem(const TrustConfig& own, const std::string& text) {
   try {
-    (void)parse_agreed_settings(text);
-    return "";
+    return problem_of_trust(own, parse_agreed_settings(text).swarm.trust);
   } catch (const ConfigError& error) {
     return error.what();
   }
 }
 
-ContactOptions contact_options(const AgentConfig& agent, const KnownMembers& known, const FindPath& find_path) {
+ContactOptions contact_options(const Config& config, const KnownMembers& known, const FindPath& find_path) {
+  const AgentConfig& agent = config.agent;
   ContactOptions options;
   options.bootstrap = agent.bootstrap;
   for (const KnownMember& member : known.members) options.known.push_back(member.address);
   options.wanted = agent.swarm_id;
   options.compare = describe_difference;
-  options.problem_of = settings_problem;
+  options.problem_of = [own = config.swarm.trust](const std::string& text) { return settings_problem(own, text); };
   options.find_path = find_path;
   return options;
 }
@@ -55,7 +55,7 @@ JoinPhase::JoinPhase(const AgentOptions& options, const AgentParts& parts, Route
       router_(router),
       hooks_(std::move(hooks)),
       swarm_(router),
-      seeds_(contact_options(options.config.agent, options.known, parts.find_path), options.advertise, router,
+      seeds_(contact_options(options.config, options.known, parts.find_path), options.advertise, router,
              parts.clock, options.rng_seed + 1),
       notice_(parts.clock),
       trouble_(parts.clock) {}
@@ -133,7 +133,7 @@ void JoinPhase::look_at_contact() {
         "{} of {} members that this agent trained with are back; it asks {}. A model that one trains alone forgets "
         "what it had of the others, so it waits up to {} for {}, or for one that trains (--alone: not to wait)",
         returned().here, options_.known.members.size(), contact.tried(), print_duration(patience), majority()));
-  } else if (trainer_ && (options_.has_model || swarm_.genesis_problem().empty())) {
+  } else if (trainer_ && !contact.closed() && (options_.has_model || swarm_.genesis_problem().empty())) {
     if (const size_t here = returned().here; here > 0) {
       spdlog::info("{} of {} members that this agent trained with are back: it goes on", here,
                    options_.known.members.size());

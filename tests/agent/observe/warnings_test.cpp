@@ -47,6 +47,7 @@ const Case kCases[] = {
     {"refused", [](AgentStatus& s) -> uint64_t& { return s.frames_refused.bad_checksum; }, "one version"},
     {"links", [](AgentStatus& s) -> uint64_t& { return s.links.refused; }, "ulimit -n"},
     {"cut", [](AgentStatus& s) -> uint64_t& { return s.links.cut; }, "strangers"},
+    {"strangers", [](AgentStatus& s) -> uint64_t& { return s.links.strangers; }, "`ticket`"},
     {"joins", [](AgentStatus& s) -> uint64_t& { return s.joins.refused; }, "without --config"},
     {"older", [](AgentStatus& s) -> uint64_t& { return s.joins.older; }, "update its program"},
     {"left out", [](AgentStatus& s) -> uint64_t& { return s.exchanges.left_out; }, "empty folder"},

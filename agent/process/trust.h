@@ -1,0 +1,31 @@
+// Whether the swarm of this process has tickets, decided once at its start from its config, the tickets that it was
+// given, and its state folder.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "agent/config/config.h"
+#include "agent/process/state_folder.h"
+#include "gossip/net/member_keys.h"
+#include "gossip/net/zmq_transport.h"
+
+namespace starling {
+
+struct Trusted {
+  Config config;                           // its trust is open, or ticket with the swarm's key
+  std::shared_ptr<const MemberKeys> keys;  // null: open
+};
+
+// `stored`: the agreed settings of the folder; empty: none. The first agent of a swarm makes its key. With a key no core
+// of this process is dumped, and other processes of its user cannot read its memory. Throws std::runtime_error, with the
+// remedy, where the three do not go together.
+Trusted enter_trust(const Config& config, const StatePlace& place, const std::string& stored);
+
+// No core of this process is dumped from now on.
+void hide_memory();
+
+// Whom to reach at the addresses that this process was given. `known`: of an earlier life.
+void expect_all(ZmqTransport& transport, const AgentConfig& agent, const std::vector<PeerAddress>& known);
+
+}  // namespace starling
