@@ -4,7 +4,6 @@
 #include <charconv>
 #include <fstream>
 #include <limits>
-#include <sstream>
 #include <stdexcept>
 
 #include "agent/config/config.h"
@@ -149,7 +148,7 @@ std::string SwarmIdValue::print(uint64_t id) {
   if (id == 0) return quoted("");
   std::string digits(16, '0');
   for (size_t i = 16; i-- > 0; id >>= 4) digits[i] = "0123456789abcdef"[id & 15];
-  return quoted(digits);
+  return starling::quoted(digits);
 }
 
 std::vector<int64_t> CountsValue::read(const ConfigTree& tree) const {
@@ -257,10 +256,13 @@ std::vector<ConfigTree> words_of_file(const std::string& path) {
                                 " bytes; name a file that holds HOST:PORT#TICKET");
   }
   text.resize(static_cast<size_t>(file.gcount()));
-  std::replace(text.begin(), text.end(), ',', ' ');
+  constexpr const char* kBetween = " ,\t\r\n";
   std::vector<ConfigTree> words;
-  std::istringstream lines(text);
-  for (std::string word; lines >> word;) words.push_back(scalar_tree(word));
+  for (size_t at = text.find_first_not_of(kBetween); at < text.size(); at = text.find_first_not_of(kBetween, at)) {
+    const size_t end = std::min(text.find_first_of(kBetween, at), text.size());
+    words.push_back(scalar_tree(text.substr(at, end - at)));
+    at = end;
+  }
   return words;
 }
 

@@ -67,17 +67,17 @@ std::vector<std::string> SwarmCommandLines::configured(const std::string& name, 
 }
 
 std::vector<std::string> SwarmCommandLines::agent(const std::string& name, const fs::path& dir, uint32_t shard,
-                                                  uint16_t bootstrap_port) const {
+                                                  const std::string& bootstrap) const {
   std::vector<std::string> argv = configured(name, dir);
-  append(argv, {"--bootstrap", "127.0.0.1:" + std::to_string(bootstrap_port), "--shard", shard_text(shard)});
+  append(argv, {"--bootstrap", bootstrap, "--shard", shard_text(shard)});
   append(argv, {"--wait-for", std::to_string(options_.agents)});
   return argv;
 }
 
 std::vector<std::string> SwarmCommandLines::joiner(const std::string& name, const fs::path& dir, uint32_t shard,
-                                                   uint16_t bootstrap_port) const {
+                                                   const std::string& bootstrap) const {
   std::vector<std::string> argv = {options_.program, "agent",
-                                   "--bootstrap",    "127.0.0.1:" + std::to_string(bootstrap_port),
+                                   "--bootstrap",    bootstrap,
                                    "--name",         name,
                                    "--listen",       "127.0.0.1:0",
                                    "--state",        (dir / "state").string(),

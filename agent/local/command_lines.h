@@ -21,11 +21,12 @@ class SwarmCommandLines {
   const std::string& remark() const { return remark_; }
 
   std::vector<std::string> bootstrap(const std::filesystem::path& dir, uint16_t port) const;
+  // `bootstrap`: as of --bootstrap.
   std::vector<std::string> agent(const std::string& name, const std::filesystem::path& dir, uint32_t shard,
-                                 uint16_t bootstrap_port) const;
+                                 const std::string& bootstrap) const;
   // Given only an address and its own data: it adopts the settings from the swarm's members.
   std::vector<std::string> joiner(const std::string& name, const std::filesystem::path& dir, uint32_t shard,
-                                  uint16_t bootstrap_port) const;
+                                  const std::string& bootstrap) const;
   std::vector<std::string> alone(const std::string& name, const std::filesystem::path& dir, uint32_t shard) const;
   std::vector<std::string> central(const std::string& name, const std::filesystem::path& dir) const;
 

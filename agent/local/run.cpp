@@ -79,7 +79,7 @@ class SwarmRun {
         lines_(options, config),
         dir_(options.out),
         table_(clock_, options.details),
-        registry_(lines_, dir_ / "bootstrap", clock_, gate_),
+        registry_(lines_, dir_ / "bootstrap", config.swarm.trust.kind == Trust::kTicket, clock_, gate_),
         agenda_(options.scenario) {}
 
   int run();
@@ -155,7 +155,7 @@ void SwarmRun::start_agents() {
   for (uint32_t i = 0; i < options_.agents; ++i) {
     const std::string name = "agent-" + std::to_string(i);
     members_.push_back(
-        std::make_unique<SwarmMember>(name, dir_ / name, i, lines_.agent(name, dir_ / name, i, registry_.port())));
+        std::make_unique<SwarmMember>(name, dir_ / name, i, lines_.agent(name, dir_ / name, i, registry_.bootstrap())));
   }
 }
 
@@ -269,7 +269,7 @@ void SwarmRun::act_join() {
   table_.event(fmt::format("{:6.1f} s  {} starts with nothing but an address and data shard {}", since_joined(), name,
                            free_shard_ + 1));
   members_.push_back(std::make_unique<SwarmMember>(name, dir_ / name, free_shard_,
-                                                   lines_.joiner(name, dir_ / name, free_shard_, registry_.port())));
+                                                   lines_.joiner(name, dir_ / name, free_shard_, registry_.bootstrap())));
 }
 
 void SwarmRun::leave() {

@@ -392,7 +392,7 @@ Config make_config(const std::string& data) {
 TEST_F(SwarmLinesTest, AgentsGetTheConfigAndAJoinerNothingOfTheSwarm) {
   const SwarmOptions options = make_options();
   const SwarmCommandLines lines(options, make_config("generated"));
-  const auto agent = lines.agent("agent-1", dir_, 1, 7500);
+  const auto agent = lines.agent("agent-1", dir_, 1, "127.0.0.1:7500");
   EXPECT_EQ(after(agent, "--config"), "swarm.yaml");
   EXPECT_EQ(after(agent, "--shard"), "2/4");
   EXPECT_EQ(after(agent, "--bootstrap"), "127.0.0.1:7500");
@@ -400,7 +400,7 @@ TEST_F(SwarmLinesTest, AgentsGetTheConfigAndAJoinerNothingOfTheSwarm) {
   EXPECT_TRUE(contains(agent, "swarm.exchange.codec=bf16"));
   EXPECT_TRUE(contains(agent, "swarm.stop_after=40"));
   EXPECT_TRUE(contains(agent, "swarm.rng_seed=7"));
-  const auto joiner = lines.joiner("agent-4", dir_, 2, 7500);
+  const auto joiner = lines.joiner("agent-4", dir_, 2, "127.0.0.1:7500");
   EXPECT_FALSE(contains(joiner, "--config"));
   for (const std::string& argument : joiner) EXPECT_FALSE(argument.starts_with("swarm.")) << argument;
   EXPECT_TRUE(contains(joiner, "agent.device=cpu"));
@@ -419,7 +419,7 @@ TEST_F(SwarmLinesTest, AJoinerTakesTheAgentsHalfOfTheFile) {
   config.agent.data.hold_out = 0.1;
   config.agent.data.labels = {3, 1};
   const SwarmOptions options = make_options();
-  const auto argv = SwarmCommandLines(options, config).joiner("agent-4", dir_, 2, 7500);
+  const auto argv = SwarmCommandLines(options, config).joiner("agent-4", dir_, 2, "127.0.0.1:7500");
   std::vector<std::string> overrides;
   for (size_t i = 0; i + 1 < argv.size(); ++i) {
     if (argv[i] == "--set") overrides.push_back(argv[i + 1]);

@@ -1,0 +1,258 @@
+"""A swarm with tickets, of real processes: who has one trains with the others, nobody else gets in, and what is wrong is
+named within seconds. Tickets stand in no log and in no list of processes."""
+
+import os
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+import time
+
+import swarm
+
+SOON = 10  # seconds, for a reason; the program says it within five, on a machine that does nothing else
+KEY = re.compile(r'#[A-Za-z0-9_-]{20,}')
+
+
+class Trust(swarm.Case):
+  def ticketed(self, name='swarm.yaml', **options):
+    path = self.quadratic(name, **options)
+    path.write_text(path.read_text().replace('swarm:\n', 'swarm:\n  trust: ticket\n'))
+    return path
+
+  def first(self, name='first', *arguments, **options):
+    """The agent that begins a swarm, and its ticket."""
+    agent = self.agent(name, '--config', self.ticketed(**options), *arguments)
+    self.joined(agent)
+    return agent, self.ticket(agent)
+
+  def ticket(self, process):
+    path = process.state / 'ticket'
+    self.wait(path.exists, f'the ticket of {process.name}')
+    return path.read_text().strip()
+
+  def by_ticket(self, name, ticket, *arguments, **options):
+    return self.joiner(name, ticket, *arguments, **options)
+
+  def trained(self, agents, count=3):
+    before = [agent.done() for agent in agents]
+    self.wait(
+      lambda: all(agent.done() >= done + count for agent, done in zip(agents, before)), 'exchanges of all of them'
+    )
+
+  def refused(self, process, *texts):
+    """Not let in, and told why; nothing that it says shows a ticket."""
+    began = time.monotonic()
+    for text in texts:
+      self.wait_log(process, text, seconds=SOON)
+    self.assertLess(time.monotonic() - began, SOON)
+    self.assertIsNone(process.last('joined'), process.log())
+    self.assertNotRegex(process.log(), KEY)
+
+  def test_three_machines(self):
+    first, ticket = self.first()
+    self.assertRegex(ticket, r'^127\.0\.0\.1:\d+#[\w-]{92}$')
+    for file in ('ticket', 'swarm.key'):
+      self.assertEqual(stat.S_IMODE((first.state / file).stat().st_mode), 0o600)
+    second = self.by_ticket('second', ticket)
+    file = self.folder / 'join.txt'
+    file.write_text(ticket + '\n')
+    third = self.by_ticket('third', f'@{file}')
+    agents = [first, second, third]
+    for agent in agents[1:]:
+      self.joined(agent, 'fetched')
+    self.trained(agents)
+    for agent in agents:
+      self.assertNotRegex(agent.log(), KEY)
+      self.assertNotRegex(agent.metrics_path.read_text(), KEY)
+      line = pathlib.Path(f'/proc/{agent.child.pid}/cmdline').read_bytes().decode()
+      self.assertNotRegex(line, KEY)
+    key = re.search(r'trust: ticket ([0-9a-f]{64})', (second.state / 'settings.yaml').read_text())
+    self.assertTrue(key, 'the swarm has a public key in its settings')
+
+    # The ticket's own agent may be gone, and a member needs no ticket again.
+    first.kill()
+    second.kill()
+    third.kill()
+    again = [self.agent(agent.name, '--listen', agent.address()) for agent in (second, third)]
+    self.trained(again)
+    first_again = self.agent('first', '--listen', first.address())
+    self.trained([*again, first_again])
+
+    # Each member invites.
+    fourth = self.by_ticket('fourth', self.ticket(second))
+    self.joined(fourth, 'fetched')
+    self.trained([fourth])
+
+  def test_nobody_gets_in_without(self):
+    first, ticket = self.first()
+    at, key = ticket.split('#')
+    other, others_ticket = self.first('other')
+    others_at, others_key = others_ticket.split('#')
+    without = self.joiner('without', at)
+    others = self.joiner('others', f'{at}#{others_key}')
+    begun = self.agent('begun', '--config', self.ticketed('own.yaml'), '--bootstrap', at)
+    open_config = self.agent('open', '--config', self.quadratic('open.yaml'), '--bootstrap', at)
+    self.refused(without, 'lets in nobody without a ticket', 'start with --bootstrap')
+    self.refused(others, 'the ticket does not open', 'Ask for the ticket')
+    self.refused(begun, 'names ' + at + ' without a ticket')
+    self.refused(open_config, 'lets in nobody without a ticket')
+    for name, wrong, why in (
+      ('cut', ticket[:-3], 'is cut off: it has 89 characters'),
+      ('blank', f'{at}#{key[:40]} {key[40:]}', 'a blank'),
+      ('character', f'{at}#{key[:40]}{"A" if key[40] != "A" else "B"}{key[41:]}', 'a wrong character'),
+      ('encoded', f'{at}%23{key}', 'URL-encoded'),
+    ):
+      typed = self.joiner(name, wrong)
+      self.refused(typed, why, 'copy the whole line')
+      self.assertNotEqual(self.wait_end(typed), 0)
+    for process in (without, others, open_config):
+      process.kill()
+    self.wait_log(first, 'without a ticket of this swarm')
+    self.assertEqual((first.last('status') or {}).get('peers'), 0)
+    self.assertTrue(first.running())
+
+    # A ticket for a swarm that is open.
+    plain = self.agent('plain', '--config', self.quadratic('plain.yaml'))
+    self.joined(plain)
+    closed = self.joiner('closed', f'{plain.address()}#{key}')
+    self.refused(closed, 'asks for no ticket')
+
+  def test_an_agent_without_ticket_gets_in_later(self):
+    first, ticket = self.first()
+    newcomer = self.joiner('newcomer', ticket.split('#')[0])
+    self.refused(newcomer, 'lets in nobody without a ticket')
+    newcomer.kill()
+    self.joined(self.by_ticket('newcomer', ticket), 'fetched')
+
+  def test_a_ticket_comes_by_the_environment_and_by_stdin(self):
+    first, ticket = self.first()
+    second = self.agent('second', environment={'STARLING_BOOTSTRAP': ticket})
+    self.joined(second, 'fetched')
+    line = self.folder / 'line'
+    line.write_text(ticket + '\n')
+    third = self.joiner('third', '-', wrapper=['sh', '-c', f'exec "$@" < {line}', 'sh'])
+    self.joined(third, 'fetched')
+    self.trained([first, second, third])
+
+  def test_a_registry_serves_it(self):
+    first, ticket = self.first()
+    port = swarm.free_port_pair()
+    registry = self.registry('registry', port, '--bootstrap', ticket)
+    through = self.by_ticket('through', self.ticket(registry))
+    self.wait_log(registry, 'join with the ticket in')
+    self.assertNotRegex(registry.log(), KEY)
+    # It knows the swarm from the first agent that calls it.
+    calls = self.agent('calls', '--bootstrap', f'{ticket},{self.ticket(registry)}')
+    self.joined(calls, 'fetched')
+    self.joined(through, 'fetched')
+    self.trained([first, calls, through])
+    stranger = self.joiner('stranger', f'127.0.0.1:{port}')
+    self.refused(stranger, 'lets in nobody without a ticket')
+    registry.kill()
+    again = self.registry('registry', port)
+    self.wait_log(again, 'serves swarm')
+
+  def status(self, *arguments):
+    """Run beside the agents: its exit status and what it said."""
+    done = subprocess.run(
+      [swarm.PROGRAM, 'status', '--once', '--json', *map(str, arguments)],
+      capture_output=True,
+      text=True,
+      timeout=swarm.PATIENCE,
+      cwd=self.folder,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+  def test_status_asks_by_ticket(self):
+    first, ticket = self.first()
+    second = self.by_ticket('second', ticket)
+    self.joined(second)
+    self.trained([first, second])
+    at = ticket.split('#')[0]
+    for arguments in (['--state', first.state], [ticket], [at, '--state', second.state], ['--state', second.state]):
+      code, said = self.status(*arguments)
+      self.assertEqual(code, 0, said)
+      self.assertIn(first.peer()[:8], said)
+    code, said = self.status(at)
+    self.assertEqual(code, 1, said)
+    self.assertIn('lets in nobody without a ticket', said)
+    code, said = self.status(ticket[:-1])
+    self.assertEqual(code, 1, said)
+    self.assertIn('cut off', said)
+    self.assertNotRegex(said, KEY)
+
+  def test_files_that_are_wrong(self):
+    first, ticket = self.first()
+    second = self.by_ticket('second', ticket)
+    self.joined(second)
+    self.trained([first, second])
+    second.kill()
+    key = second.state / 'swarm.key'
+    key.chmod(0o644)
+    self.trained([self.agent('second')])
+    self.assertEqual(stat.S_IMODE(key.stat().st_mode), 0o600)
+    self.wait_log(self.processes[-1], 'other users could open')
+    self.processes[-1].kill()
+    whole = key.read_bytes()
+    for damage, why in (
+      (lambda: key.write_bytes(whole[:31]), 'is damaged'),
+      (lambda: (key.unlink(), key.symlink_to(first.state / 'swarm.key')), 'is a symbolic link'),
+      (lambda: (key.unlink(), key.write_bytes(os.urandom(32))), 'is not the key of the swarm'),
+      (lambda: key.unlink(), 'swarm.key is gone'),
+    ):
+      damage()
+      ended = self.agent('second')
+      self.assertEqual(self.wait_end(ended), 1, ended.log())
+      self.assertIn(why, ended.log())
+    self.trained([self.by_ticket('second', ticket)])  # which brings the key again
+
+  def test_a_local_swarm_with_tickets(self):
+    out = self.folder / 'out'
+    run = self.start(
+      'local', 'swarm', '--config', self.ticketed(), '--agents', '3', '--steps', '200', '--no-baselines', '--out', out
+    )
+    self.assertEqual(self.wait_end(run), 0, run.log())
+    self.assertTrue((out / 'agent-0' / 'state' / 'swarm.key').exists())
+    for log in out.glob('*/log'):
+      self.assertNotRegex(log.read_text(), KEY)
+
+  def test_two_swarms_do_not_share_a_folder(self):
+    first, ticket = self.first()
+    plain = self.agent('plain', '--config', self.quadratic('plain.yaml'))
+    self.joined(plain)
+    plain.kill()
+    ended = self.agent('plain', '--bootstrap', ticket)
+    self.assertEqual(self.wait_end(ended), 1)
+    self.assertIn('belongs to a swarm without tickets', ended.log())
+    other, others = self.first('other')
+    other.kill()
+    shutil.copy(first.state / 'swarm.key', self.folder / 'kept')
+    ended = self.agent('other', '--bootstrap', ticket)
+    self.assertEqual(self.wait_end(ended), 1)
+    self.assertIn('is the key of another swarm', ended.log())
+
+  def test_what_travels_is_encrypted(self):
+    if not shutil.which('tcpdump'):
+      self.skipTest('no tcpdump here')
+    caught = self.folder / 'caught'
+    first, ticket = self.first(dimension=20000, codec='fp32')
+    capture = subprocess.Popen(
+      ['tcpdump', '-i', 'lo', '-U', '-w', caught, '-s', '0', 'tcp'], stderr=subprocess.DEVNULL
+    )
+    self.addCleanup(capture.kill)
+    self.wait(caught.exists, 'the capture')
+    second = self.by_ticket('second', ticket)
+    self.joined(second, 'fetched')
+    self.trained([first, second])
+    capture.terminate()
+    capture.wait()
+    seen = caught.read_bytes()
+    self.assertGreater(len(seen), 20000 * 4)
+    for plain in (b'dimension: 20000', b'swarm:', bytes.fromhex(first.peer())[:16]):
+      self.assertNotIn(plain, seen)
+
+
+if __name__ == '__main__':
+  swarm.main()
