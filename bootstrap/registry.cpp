@@ -211,7 +211,8 @@ Registry::Swarm* Registry::swarm_to_join(Listener& listener, const FrameHeader& 
   if (!let_in(join, source)) return nullptr;
   if (join.settings.empty()) {
     if (living.empty()) {
-      answer({join.record.endpoint, join.record.id}, JoinReply{"", {options_.self}, "", join.nonce});  // nobody could give the model
+      answer({join.record.endpoint, join.record.id},
+             JoinReply{"", {options_.self}, "", join.nonce});  // nobody could give the model
     } else {
       refuse(join, list_swarms());
     }
@@ -254,7 +255,8 @@ Registry::Swarm* Registry::swarm_to_read(const Join& join, const std::string& so
   if (swarms_.empty()) {
     answer({join.record.endpoint, join.record.id}, JoinReply{"", {options_.self}, "", join.nonce});
   } else {
-    answer({join.record.endpoint, join.record.id}, JoinRefused{plain_prefix(list_swarms(), kReasonBytesMax), "", join.nonce});
+    answer({join.record.endpoint, join.record.id},
+           JoinRefused{plain_prefix(list_swarms(), kReasonBytesMax), "", join.nonce});
   }
   return nullptr;
 }

@@ -183,7 +183,8 @@ void Router::look_at_sender(const FrameHeader& header, const std::string& source
   }
   const bool earlier = record.version.generation > header.generation && clock_.now() - member->since >= kEarlierFrames;
   const bool elsewhere = record.version.generation == header.generation && record.endpoint != header.reply_to;
-  if ((earlier || elsewhere) && gate_.may_answer(source)) send({header.reply_to, header.sender}, Gossip{Updates{.alive = {record}}});
+  if ((earlier || elsewhere) && gate_.may_answer(source))
+    send({header.reply_to, header.sender}, Gossip{Updates{.alive = {record}}});
 }
 
 // What others say of this agent's id, and which newcomers the answers do not reach. One that names loopback is told at
@@ -271,7 +272,8 @@ bool Router::may_have_model(const FrameHeader& header, const BootstrapMessage& m
 
 // The record is the sender's own: a Join for another does not decode.
 void Router::answer_join(const FrameHeader& header, const Join& join, const std::string& source) {
-  const PeerAddress newcomer{join.record.endpoint, join.record.id};  // all answers go where the cookie does; the frame may name another
+  const PeerAddress newcomer{join.record.endpoint,
+                             join.record.id};  // all answers go where the cookie does; the frame may name another
   const Member* member = membership_.find(join.record.id);
   const bool known = member && member->state <= MemberState::kSuspect &&
                      member->record.version.generation == join.record.version.generation;
@@ -362,7 +364,8 @@ void Router::send(const PeerAddress& to, const Message& message, SharedBytes pay
   const uint64_t swarm = message_is<Join>(message) ? wanted_ : swarm_id_;
   const FrameHeader header{swarm, self.id, self.version.generation, self.endpoint};
   Frame frame{encode_frame_header(header, message, payload.span(), payload.checksum), std::move(payload), to.id};
-  if (transport_.send(to.endpoint, channel_of(message), std::move(frame)) != SendStatus::kQueued) ++counters_.sends_failed;
+  if (transport_.send(to.endpoint, channel_of(message), std::move(frame)) != SendStatus::kQueued)
+    ++counters_.sends_failed;
 }
 
 }  // namespace starling

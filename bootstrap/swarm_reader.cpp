@@ -43,7 +43,8 @@ void keep_figures(const SwarmView& before, std::map<PeerId, SwarmView::Row>& row
 
 SwarmReader::SwarmReader(const SwarmReaderOptions& options, Transport& transport, const Clock& clock)
     : options_(options),
-      self_{options.self.is_zero() ? random_id(options.secret) : options.self, {options.generation, 0}, options.own, {}},
+      self_{
+          options.self.is_zero() ? random_id(options.secret) : options.self, {options.generation, 0}, options.own, {}},
       transport_(transport),
       clock_(clock),
       next_(clock.now()) {}

@@ -34,7 +34,7 @@ struct SwarmReaderOptions {
   uint64_t generation = 1;  // of this process, in ms since 1970
   uint64_t secret = 1;      // nobody else may guess it, since the numbers of the questions follow from it
   Duration every = std::chrono::seconds(1);  // a new view
-  PeerId self{};  // where links have keys, the one that the transport proves; zero: any
+  PeerId self{};                             // where links have keys, the one that the transport proves; zero: any
 };
 
 class SwarmReader {

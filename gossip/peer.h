@@ -34,7 +34,7 @@ struct Endpoint {
   static bool is_valid_host(std::string_view host);
 };
 
-// An address, and whom to reach there. `id` zero: whoever is known to be there, as by a ticket.
+// An address and the peer there. `id` zero: the one that is known to be there, as by a ticket.
 struct PeerAddress {
   Endpoint endpoint;
   PeerId id{};

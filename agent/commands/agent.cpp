@@ -32,9 +32,10 @@ int run_agent_command(const AgentCommand& command, const std::function<int(const
 void add_agent(CLI::App& app, Cli& cli) {
   Subcommand command(app, "agent", "Trains here and exchanges with the swarm until Ctrl-C or stop_after.");
   add_common_flags(command, cli);
-  add_bootstrap_flag(command, cli,
-                     "Address of any agent or registry of the swarm; HOST:PORT#TICKET where it has tickets, @FILE with such a "
-                     "line, or - for one on stdin. Repeatable, or with commas. Default: none, which begins a swarm.");
+  add_bootstrap_flag(
+      command, cli,
+      "Address of any agent or registry of the swarm; HOST:PORT#TICKET where it has tickets, @FILE with such a "
+      "line, or - for one on stdin. Repeatable, or with commas. Default: none, which begins a swarm.");
   for (const char* usage :
        {"--data FOLDER", "--test-data FOLDER", "--sharding KIND", "--shard I/N", "--labels LABELS", "--wait-for N",
         "--listen HOST:PORT", "--advertise HOST:PORT", "--swarm ID", "--state FOLDER", "--name NAME", "--device DEVICE",

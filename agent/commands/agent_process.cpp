@@ -83,13 +83,13 @@ void greet(const Config& config, const StatePlace& place, const Endpoint& bound,
   observer.on(Started{name, place.id().hex(), advertise.to_string(), place.generation()});
 }
 
-// The line stands on a terminal alone: whoever reads a log could join, and invite others.
+// The line stands on a terminal alone: a reader of a log could join, and invite others.
 void invite_by_ticket(const Session& session) {
   const std::string line = "starling agent --bootstrap " + session.ticket() + " --data FOLDER";
   if (isatty(STDERR_FILENO) != 0) print_to_stderr("others join with: " + line + "\n");
   spdlog::info(
-      "others join with the ticket in {}/ticket: starling agent --bootstrap HOST:PORT#TICKET --data FOLDER. Whoever has "
-      "it can join and invite others",
+      "others join with the ticket in {}/ticket: starling agent --bootstrap HOST:PORT#TICKET --data FOLDER. A holder "
+      "of it can join and invite others",
       session.place().folder());
 }
 

@@ -66,7 +66,8 @@ AgentStatus registry_status(const Registry& registry, const TransportCounters& t
 
 void invite(const StatePlace& place, const Endpoint& at) {
   const std::string ticket = place.ticket(at);
-  const std::string line = "starling agent --bootstrap " + (ticket.empty() ? at.to_string() : ticket) + " --data FOLDER";
+  const std::string line =
+      "starling agent --bootstrap " + (ticket.empty() ? at.to_string() : ticket) + " --data FOLDER";
   if (ticket.empty()) return spdlog::info("join with: {}", line);
   if (isatty(STDERR_FILENO) != 0) print_to_stderr("join with: " + line + "\n");
   spdlog::info("join with the ticket in {}/ticket: starling agent --bootstrap HOST:PORT#TICKET --data FOLDER",
@@ -92,11 +93,11 @@ int run_registry(const Config& given) {
   Warnings warnings(clock, nullptr, [](const std::string& text) { spdlog::warn(text); });
   Observers observers({&log, &warnings});
   RegistryLog listener(observers);
-  Registry registry({self, config.agent.bootstrap, own_rng_seed(place.id(), place.generation()) ^ unguessable_seed(),
-                     config.agent.swarm_id, describe_difference,
-                     [own = config.swarm.trust](const std::string& text) { return read_settings(own, text); },
-                     unguessable_seed()},
-                    transport, clock);
+  Registry registry(
+      {self, config.agent.bootstrap, own_rng_seed(place.id(), place.generation()) ^ unguessable_seed(),
+       config.agent.swarm_id, describe_difference,
+       [own = config.swarm.trust](const std::string& text) { return read_settings(own, text); }, unguessable_seed()},
+      transport, clock);
   place.store_address(self.endpoint);
   AddressWatch addresses(config.agent, transport.local(), self.endpoint, [&transport] { transport.wake(); });
   spdlog::info("registry {} listens on {}", place.id().short_name(), transport.local().to_string());

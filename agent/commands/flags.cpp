@@ -25,7 +25,8 @@ std::string read_address_line() {
   std::string line;
   std::getline(std::cin, line);
   while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-  if (line.empty()) throw std::invalid_argument("stdin holds no line HOST:PORT#TICKET; write one, or name a file: @FILE");
+  if (line.empty())
+    throw std::invalid_argument("stdin holds no line HOST:PORT#TICKET; write one, or name a file: @FILE");
   return line;
 }
 

@@ -196,10 +196,11 @@ int run_status_command(const StatusCommand& command) {
 void add_status(CLI::App& app, Cli& cli) {
   Subcommand command(app, "status", "Shows a running swarm: a table of all agents, the one in most trouble first.");
   const auto options = std::make_shared<StatusCommand>();
-  command.text("address",
-               "HOST:PORT of any agent or registry of the swarm; HOST:PORT#TICKET or @FILE where it has tickets and the "
-               "state folder knows none. Default: the agent that runs here with the state folder of --state.",
-               options->address);
+  command.text(
+      "address",
+      "HOST:PORT of any agent or registry of the swarm; HOST:PORT#TICKET or @FILE where it has tickets and the "
+      "state folder knows none. Default: the agent that runs here with the state folder of --state.",
+      options->address);
   add_config_flag(command, cli, "--state FOLDER", "State folder of an agent that runs here. Default: starling-state.");
   add_config_flag(command, cli, "--swarm ID", "Id of the swarm to show, at a registry that serves several.");
   command.flag("--once", "Prints the table once and ends, as it does without a terminal.", options->once);

@@ -22,7 +22,7 @@ namespace starling {
 
 // ---------------------------------------------------------------- swarm
 
-// Who gets in. kAuto: whoever comes, unless a ticket is given.
+// Which agents get in. kAuto: all, unless a ticket is given.
 enum class Trust { kAuto, kOpen, kTicket };
 
 struct TrustConfig {

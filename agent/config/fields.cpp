@@ -380,8 +380,8 @@ void add_training(std::vector<ConfigField>& t) {
                         AT(swarm.wait_for), CountValue{1, kMembersMax})));
   t.push_back(since("0.3.0", "open",
                     row("swarm.trust", "",
-                        "Who gets in: ticket (who has a ticket of the swarm; links are encrypted) | open (whoever "
-                        "reaches a port) | auto (ticket where one is given, else open).",
+                        "Agents that get in: ticket (those with a ticket of the swarm; links are encrypted) | open "
+                        "(all that reach a port) | auto (ticket where one is given, else open).",
                         AT(swarm.trust), TrustValue{})));
   t.push_back(
       named("swarm.consensus_tolerance",

@@ -249,7 +249,8 @@ std::vector<ConfigTree> words_of_file(const std::string& path) {
   std::string text(kFileBytesMax + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad() || (!file && file.gcount() == 0)) {
-    throw std::invalid_argument("@" + path + ": the file is empty or cannot be read; name one that holds HOST:PORT#TICKET");
+    throw std::invalid_argument("@" + path +
+                                ": the file is empty or cannot be read; name one that holds HOST:PORT#TICKET");
   }
   if (file.gcount() > static_cast<std::streamsize>(kFileBytesMax)) {
     throw std::invalid_argument("@" + path + ": more than " + std::to_string(kFileBytesMax) +

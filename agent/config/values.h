@@ -133,7 +133,7 @@ struct AddressValue {
   static std::string print(const Endpoint& endpoint) { return quoted(endpoint.to_string()); }
 };
 
-// Addresses, each perhaps with the ticket of whoever is there.
+// Addresses, each perhaps with the ticket of the agent or registry there.
 struct Addresses {
   std::vector<Endpoint> all;
   std::vector<Ticket> tickets;  // of one swarm

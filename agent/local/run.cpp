@@ -268,8 +268,8 @@ void SwarmRun::act_join() {
   const std::string name = "agent-" + std::to_string(members_.size());
   table_.event(fmt::format("{:6.1f} s  {} starts with nothing but an address and data shard {}", since_joined(), name,
                            free_shard_ + 1));
-  members_.push_back(std::make_unique<SwarmMember>(name, dir_ / name, free_shard_,
-                                                   lines_.joiner(name, dir_ / name, free_shard_, registry_.bootstrap())));
+  members_.push_back(std::make_unique<SwarmMember>(
+      name, dir_ / name, free_shard_, lines_.joiner(name, dir_ / name, free_shard_, registry_.bootstrap())));
 }
 
 void SwarmRun::leave() {

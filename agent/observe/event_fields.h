@@ -82,8 +82,7 @@ constexpr auto fields(Of<UpdateCounters>) {
 
 constexpr auto fields(Of<LinkCounters>) {
   return all_counters<LinkCounters>(field("open", &LinkCounters::open), field("refused", &LinkCounters::refused),
-                                    field("cut", &LinkCounters::cut),
-                                    field("strangers", &LinkCounters::strangers));
+                                    field("cut", &LinkCounters::cut), field("strangers", &LinkCounters::strangers));
 }
 
 constexpr auto fields(Of<FrameTraffic>) {

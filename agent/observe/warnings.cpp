@@ -100,7 +100,8 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
      {[](const AgentStatus& status) { return status.links.cut; },
       [](const AgentStatus& status) {
         return fmt::format(
-            "{} links to this agent were cut, for they sent endless messages, what nobody can read, or frames of others: "
+            "{} links to this agent were cut, for they sent endless messages, what nobody can read, or frames of "
+            "others: "
             "no agent does that. Keep strangers from its ports",
             status.links.cut);
       }}},
@@ -108,7 +109,8 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
      {[](const AgentStatus& status) { return status.links.strangers; },
       [](const AgentStatus& status) {
         return fmt::format(
-            "{} times somebody without a ticket of this swarm came to this agent's ports, and was not let in. If that is "
+            "{} times somebody without a ticket of this swarm came to this agent's ports, and was not let in. If that "
+            "is "
             "yours, start it with the line in the file `ticket` of this state folder, or update the older program",
             status.links.strangers);
       }}},

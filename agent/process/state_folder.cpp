@@ -75,7 +75,8 @@ void StatePlace::keep_swarm_key(const Identity& key) const {
   const std::lock_guard lock(mutex_);
   store_swarm_key(folder_, key);
   swarm_key_ = std::make_unique<Identity>(key.seed());
-  if (auto bytes = read_private_file(folder_ + "/swarm.key", kSettingsBytesMax)) files_["swarm.key"] = *std::move(bytes);
+  if (auto bytes = read_private_file(folder_ + "/swarm.key", kSettingsBytesMax))
+    files_["swarm.key"] = *std::move(bytes);
 }
 
 std::string StatePlace::ticket(const Endpoint& own) const {
@@ -90,7 +91,7 @@ std::optional<Ticket> stored_ticket(const std::string& folder) {
   try {
     return parse_ticket(*text);
   } catch (const std::invalid_argument& error) {
-    throw std::runtime_error(path + ": " + error.what() + "; an agent that starts with this folder writes it anew");
+    throw std::runtime_error(path + ": " + error.what() + ". Start the agent of this folder: it writes the file anew");
   }
 }
 

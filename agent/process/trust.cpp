@@ -28,9 +28,10 @@ void take_tickets(const AgentConfig& agent, const StatePlace& place, const Trust
 
 void begin_with_tickets(const AgentConfig& agent, const StatePlace& place) {
   if (!agent.bootstrap.empty()) {
-    refuse_trust("this agent's config says trust: ticket, and --bootstrap names " + agent.bootstrap.front().to_string() +
-                 " without a ticket: give the whole line HOST:PORT#TICKET that stands in the file `ticket` of the state "
-                 "folder there, or leave --bootstrap out to begin a new swarm");
+    refuse_trust(
+        "this agent's config says trust: ticket, and --bootstrap names " + agent.bootstrap.front().to_string() +
+        " without a ticket: give the whole line HOST:PORT#TICKET that stands in the file `ticket` of the state "
+        "folder there, or leave --bootstrap out to begin a new swarm");
   }
   place.keep_swarm_key(Identity(random_seed()));
 }
@@ -61,7 +62,8 @@ Trusted enter_trust(const Config& config, const StatePlace& place, const std::st
   if (!config.agent.tickets.empty()) {
     take_tickets(config.agent, place, before);
   } else if (!place.swarm_key() && before.kind == Trust::kTicket) {
-    refuse_trust(place.folder() + "/swarm.key is gone, and this swarm lets in nobody without it: restore it from a "
+    refuse_trust(place.folder() +
+                 "/swarm.key is gone, and this swarm lets in nobody without it: restore it from a "
                  "copy, or start with --bootstrap HOST:PORT#TICKET of that swarm");
   } else if (!place.swarm_key() && stored.empty() && config.has_swarm && trust.kind == Trust::kTicket) {
     begin_with_tickets(config.agent, place);

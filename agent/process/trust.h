@@ -17,15 +17,14 @@ struct Trusted {
   std::shared_ptr<const MemberKeys> keys;  // null: open
 };
 
-// `stored`: the agreed settings of the folder; empty: none. The first agent of a swarm makes its key. With a key no core
-// of this process is dumped, and other processes of its user cannot read its memory. Throws std::runtime_error, with the
-// remedy, where the three do not go together.
+// `stored`: the agreed settings of the folder; empty: none. The first agent of a swarm makes its key. Where there is a
+// key, memory is hidden. Throws std::runtime_error, with the remedy, where the three do not go together.
 Trusted enter_trust(const Config& config, const StatePlace& place, const std::string& stored);
 
-// No core of this process is dumped from now on.
+// No core of this process is dumped from now on, and other processes of its user cannot read its memory.
 void hide_memory();
 
-// Whom to reach at the addresses that this process was given. `known`: of an earlier life.
+// Tells the transport which peers are at the addresses that this process was given. `known`: of an earlier life.
 void expect_all(ZmqTransport& transport, const AgentConfig& agent, const std::vector<PeerAddress>& known);
 
 }  // namespace starling

@@ -55,8 +55,8 @@ JoinPhase::JoinPhase(const AgentOptions& options, const AgentParts& parts, Route
       router_(router),
       hooks_(std::move(hooks)),
       swarm_(router),
-      seeds_(contact_options(options.config, options.known, parts.find_path), options.advertise, router,
-             parts.clock, options.rng_seed + 1),
+      seeds_(contact_options(options.config, options.known, parts.find_path), options.advertise, router, parts.clock,
+             options.rng_seed + 1),
       notice_(parts.clock),
       trouble_(parts.clock) {}
 

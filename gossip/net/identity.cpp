@@ -91,7 +91,7 @@ std::string close_key(const std::filesystem::path& path, int fd, struct stat inf
   }
   return path.string() +
          " holds a private key that other users could open; its mode is 0600 now. If one of them may have a copy, " +
-         (is_swarms(path) ? "begin a new swarm: whoever has this key can join and invite others"
+         (is_swarms(path) ? "begin a new swarm: a holder of this key can join and invite others"
                           : "move it away: a new key is made, and this agent becomes a new peer");
 }
 
@@ -99,8 +99,9 @@ Identity read_key(const std::filesystem::path& path, int fd, std::string* remark
   struct stat info{};
   if (::fstat(fd, &info) != 0) fail("cannot examine", path, "check the disk");
   if (!S_ISREG(info.st_mode)) {
-    throw std::runtime_error(path.string() + " is no regular file; move it away" +
-                             (is_swarms(path) ? ", and start with --bootstrap and a ticket of the swarm" : ", and a new key is made"));
+    throw std::runtime_error(
+        path.string() + " is no regular file; move it away" +
+        (is_swarms(path) ? ", and start with --bootstrap and a ticket of the swarm" : ", and a new key is made"));
   }
   if (info.st_uid != ::geteuid()) {
     throw std::runtime_error(path.string() + " belongs to another user; run as its owner, or: chown " +
@@ -112,8 +113,7 @@ Identity read_key(const std::filesystem::path& path, int fd, std::string* remark
   const ssize_t got = read_some(fd, bytes.data(), bytes.size());
   if (got != static_cast<ssize_t>(kKeySeedBytes)) {
     sodium_memzero(bytes.data(), bytes.size());
-    throw std::runtime_error(path.string() +
-                             " is damaged (it must hold 32 bytes); " +
+    throw std::runtime_error(path.string() + " is damaged (it must hold 32 bytes); " +
                              (is_swarms(path) ? "restore it from a copy, or move it away and start with --bootstrap "
                                                 "and a ticket of the swarm"
                                               : "restore it from a copy, or move it away: a new key is made, and "

@@ -28,8 +28,8 @@
 namespace starling {
 namespace {
 
-constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_MONITOR_STOPPED |
-                        ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
+constexpr int kEvents =
+    ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_MONITOR_STOPPED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
 constexpr Duration kLately = std::chrono::seconds(4);  // longer than a handshake may take (zmq_transport.cpp)
 constexpr int kAgeEveryMs = 500;
 constexpr Duration kMeasureEvery = std::chrono::milliseconds(20);     // a fast link brings 20 MB meanwhile

@@ -1,9 +1,9 @@
-// Judges and bounds the links that others open to this process. ZeroMQ asks before each new one (ZAP, RFC 27), and tells
-// of every link that opens or closes; a thread of the gate's own answers. In a swarm with tickets it lets in who shows
-// the door key (CURVE); without an answer nobody gets in, and what ends the thread ends the process. A link above the
-// bound is closed by the time limit of the handshake, and its owner tries again. Links that are open stay; a listener
-// that is unbound would lose all of its links. It also cuts links that hold too much of what is no whole frame yet, and those
-// that bring frames which nobody can read after many others of the same host.
+// Judges and bounds the links that others open to this process. ZeroMQ asks before each new one (ZAP, RFC 27), and
+// tells of every link that opens or closes; a thread of the gate's own answers. In a swarm with tickets it lets in the
+// peers that show the door key (CURVE). Without its answer nobody gets in, and what ends the thread ends the process. A
+// link above the bound is closed by the time limit of the handshake, and its owner tries again. Links that are open
+// stay; a listener that is unbound would lose all of its links. It also cuts links that hold too much of what is no
+// whole frame yet, and those that bring frames which nobody can read after many others of the same host.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class LinkGate {
 
   uint64_t new_group();  // of sockets; their links are bounded together
   // Before it is bound. `unfinished_max`: bytes that a link may hold before they are a whole frame. `keys`: of a swarm
-  // with tickets; null: whoever comes gets in. All sockets of a group have the same.
+  // with tickets; null: every peer gets in. All sockets of a group have the same.
   void guard(uint64_t group, void* zmq_router, size_t unfinished_max, std::shared_ptr<const MemberKeys> keys);
   // Also of one source address: half as many, so that one host leaves room for the others. A link that closes within
   // seconds counts for four all the same.

@@ -1,8 +1,8 @@
 // How a member of a swarm with tickets proves that it is one, and what it needs to open links.
 //
-// A port's CURVE key is its owner's id in another form (identity.h), so whoever knows the id knows that key. Who opens a
-// link shows the door key in the handshake, the only thing that ZeroMQ asks about there; it follows from the swarm's
-// key. Then the link's routing id says who it is: the *proof*, of kProofOfLinkBytes.
+// A port's CURVE key is its owner's id in another form (identity.h): to know the id is to know that key. A peer that
+// opens a link shows the door key in the handshake, the only thing that ZeroMQ asks about there; it follows from the
+// swarm's key. Then the link's routing id says which member it is: the *proof*, of kProofOfLinkBytes.
 //
 //   membership   version 1 (1 byte), id (32), not after (8, seconds since 1970; 0: for ever), serial (8), and the
 //                signature of the swarm's key (64) over "starling membership 1", the swarm's key and all before
@@ -45,14 +45,14 @@ class MemberKeys {
   MemberKeys& operator=(const MemberKeys&) = delete;
 
   const PeerId& self() const { return self_.id(); }
-  const PeerId& swarm() const { return swarm_; }                  // the public half of the swarm's key
-  const CurveKey& port_secret() const { return port_secret_; }    // of the own ports
+  const PeerId& swarm() const { return swarm_; }                // the public half of the swarm's key
+  const CurveKey& port_secret() const { return port_secret_; }  // of the own ports
   const CurvePair& door() const { return door_; }
 
   // For a new link to `reader`.
   std::string proof_for(const PeerId& reader) const;
 
-  // Who opened a link to this process with this routing id. Foreign bytes. nullopt: nobody who may; `why` says it.
+  // The member that opened a link to this process with this routing id. Foreign bytes. nullopt: none; `why` says it.
   std::optional<PeerId> judge(std::string_view proof, uint64_t now_unix_s, const char** why) const;
 
  private:

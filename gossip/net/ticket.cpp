@@ -74,9 +74,10 @@ void refuse_strange_characters(std::string_view key) {
 
 void refuse_length(size_t size) {
   if (size == kTicketCharacters) return;
-  const std::string found = std::to_string(size) + " characters, and " + std::to_string(kTicketCharacters) + " are needed";
-  refuse_ticket((size < kTicketCharacters ? "the ticket is cut off: it has " : "the ticket is too long: it has ") + found +
-         kCopyAgain);
+  const std::string found =
+      std::to_string(size) + " characters, and " + std::to_string(kTicketCharacters) + " are needed";
+  refuse_ticket((size < kTicketCharacters ? "the ticket is cut off: it has " : "the ticket is too long: it has ") +
+                found + kCopyAgain);
 }
 
 Ticket parse_key(std::string_view key) {
@@ -85,7 +86,7 @@ Ticket parse_key(std::string_view key) {
   const bool sound = key.size() % 4 == 0 && has_ticket_sum(bytes);
   if (sound && bytes[0] != kTicketVersion) {
     refuse_ticket("the ticket is of version " + std::to_string(bytes[0]) +
-           ", of a newer Starling, and this program knows version 1; upgrade it");
+                  ", of a newer Starling, and this program knows version 1; upgrade it");
   }
   refuse_length(key.size());
   if (!sound) refuse_ticket(std::string("the ticket has a wrong character") + kCopyAgain);
@@ -114,8 +115,8 @@ Ticket parse_ticket(std::string_view text) {
   const size_t mark = text.find('#');
   if (mark == std::string_view::npos) {
     refuse_ticket(text.find("%23") != std::string_view::npos
-               ? std::string("the ticket is URL-encoded (%23), as a mail or chat program does it") + kCopyAgain
-               : std::string("there is no # with a ticket after it") + kCopyAgain);
+                      ? std::string("the ticket is URL-encoded (%23), as a mail or chat program does it") + kCopyAgain
+                      : std::string("there is no # with a ticket after it") + kCopyAgain);
   }
   const std::optional<Endpoint> at = Endpoint::parse(text.substr(0, mark));
   if (!at || at->port == 0 || at->port == 65535) {

@@ -1,5 +1,5 @@
-// The text by which a machine joins a swarm that has tickets: HOST:PORT#TICKET. It names an agent or a registry, whose
-// id it holds, and holds the seed of the swarm's key: whoever has it can join, and invite others.
+// The text by which a machine joins a swarm that has tickets: HOST:PORT#TICKET. It names an agent or a registry by
+// address and id, and holds the seed of the swarm's key: a holder can join, and invite others.
 //
 // TICKET is 92 characters of A-Z a-z 0-9 - _ (base64url) that stand for 69 bytes: the version 1, the seed, the id, and
 // the first 4 bytes of BLAKE2b-256 over "starling ticket" and all before. Later versions end with such a sum as well.
@@ -16,7 +16,7 @@ namespace starling {
 
 struct Ticket {
   Endpoint at;
-  PeerId id;       // of whoever is reached there
+  PeerId id;       // of the agent or registry there
   KeySeed seed{};  // of the swarm's key
   std::string to_string() const;
   bool operator==(const Ticket&) const = default;

@@ -44,7 +44,7 @@ class UnsetBytes {
 struct Frame {
   std::vector<std::byte> header;  // encoded by wire.h
   SharedBytes payload;            // may be empty: then the frame has one part
-  PeerId reader{};                // on links with keys only it can read the frame; zero: whoever is known to be there
+  PeerId reader{};                // with keys: the only one that can read it; zero: the peer that is known to be there
 };
 
 // A frame as it came in. Nothing in it is trusted yet.
@@ -62,10 +62,10 @@ enum class [[nodiscard]] SendStatus { kQueued, kQueueFull, kBadAddress, kTooLarg
 
 // Links that others opened to this process.
 struct LinkCounters {
-  uint64_t open = 0;     // now
-  uint64_t refused = 0;  // at the bound; a refused peer tries again
-  uint64_t cut = 0;      // held too much before it was a frame, brought too many that nobody can read, or was not
-                         // its sender's
+  uint64_t open = 0;       // now
+  uint64_t refused = 0;    // at the bound; a refused peer tries again
+  uint64_t cut = 0;        // held too much before it was a frame, brought too many that nobody can read, or was not
+                           // its sender's
   uint64_t strangers = 0;  // without the swarm's ticket
 };
 

@@ -36,10 +36,10 @@ constexpr Duration kNumberPatience = std::chrono::milliseconds(1500);  // then a
 constexpr Duration kPendingLife[2] = {std::chrono::seconds(2), std::chrono::seconds(5)};
 constexpr size_t kHeaderPartBytesMax = kControlFrameBytesMax;
 constexpr size_t kUnfinishedBytesMaxOf[2] = {1024 * 1024, 4 * kBulkFrameBytesMax};  // of one link; more is no message
-constexpr size_t kSealBytesMax = 64;         // that encryption adds to a part
-constexpr size_t kJudgedLinksMax = 16384;    // remembered; the others are judged anew
-constexpr Duration kLookEvery = std::chrono::milliseconds(50);    // at handshakes
-constexpr Duration kRefusedLinkLife = std::chrono::seconds(5);    // then another one is tried
+constexpr size_t kSealBytesMax = 64;                                                // that encryption adds to a part
+constexpr size_t kJudgedLinksMax = 16384;                       // remembered; the others are judged anew
+constexpr Duration kLookEvery = std::chrono::milliseconds(50);  // at handshakes
+constexpr Duration kRefusedLinkLife = std::chrono::seconds(5);  // then another one is tried
 constexpr Duration kProofPatience = std::chrono::seconds(10);
 constexpr int kBrokenHandshakes = 2;  // in a row: nobody breaks them off by chance
 constexpr size_t kPartBytesMax[2] = {kControlFrameBytesMax, kBulkFrameBytesMax};
@@ -158,7 +158,7 @@ struct Pending {
 // One DEALER, connected to one port of one peer, and what it could not take yet.
 struct Link {
   zmq::socket_t socket;
-  zmq::socket_t monitor;  // where handshakes are watched
+  zmq::socket_t monitor;               // where handshakes are watched
   std::optional<TimePoint> refused{};  // for good: ZeroMQ does not try again
   Endpoint to;
   Channel channel = Channel::kControl;
@@ -243,7 +243,7 @@ struct ZmqTransportImpl {
   std::map<Endpoint, Expected> expected;
   TimePoint next_look;
   std::unordered_map<std::string, std::optional<PeerId>> judged;  // links that others opened, by their routing ids
-  uint64_t own_strangers = 0;  // of prove_closed()
+  uint64_t own_strangers = 0;                                     // of prove_closed()
   size_t link_count_max;
   uint64_t use_count = 0;
   int control_streak = 0;
@@ -375,7 +375,8 @@ void ZmqTransportImpl::note(Link& link, Expected& place, const HandshakeEvent& e
     place.broken = 0;
   } else if (event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL) {
     const bool other_kind = event.value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
-    if (other_kind || keys) place.closed = !keys ? Closed::kWantsTicket : other_kind ? Closed::kHasNoTickets : Closed::kOtherKey;
+    if (other_kind || keys)
+      place.closed = !keys ? Closed::kWantsTicket : other_kind ? Closed::kHasNoTickets : Closed::kOtherKey;
     link.refused = clock.now();
   } else if (never) {
     place.closed = Closed::kOtherDoor;
@@ -642,20 +643,24 @@ std::string ZmqTransport::why_closed(const Endpoint& at) const {
   if (place == impl_->expected.end()) return "";
   const std::string to = at.to_string();
   if (impl_->keys && place->second.id.is_zero()) {
-    return "this swarm has tickets, and none of them names who listens at " + to + ": give --bootstrap " + to +
+    return "this swarm has tickets, and none of them names the agent at " + to + ": give --bootstrap " + to +
            "#TICKET, as it stands in the file `ticket` of the state folder there, or leave this address out";
   }
   switch (place->second.closed) {
     case Closed::kNo: return "";
     case Closed::kWantsTicket:
-      return to + " lets in nobody without a ticket: ask for its join line, which stands in the file `ticket` of the "
-                  "state folder there, and start with --bootstrap " + to + "#TICKET";
+      return to +
+             " lets in nobody without a ticket: ask for its join line, which stands in the file `ticket` of the "
+             "state folder there, and start with --bootstrap " +
+             to + "#TICKET";
     case Closed::kHasNoTickets:
-      return to + " asks for no ticket: an open swarm is there (trust: open), or an older Starling. Start "
-                  "without the ticket to join that swarm, or upgrade the program there";
+      return to +
+             " asks for no ticket: an open swarm is there (trust: open), or an older Starling. Start "
+             "without the ticket to join that swarm, or upgrade the program there";
     case Closed::kOtherDoor:
     case Closed::kOtherKey:
-      return "the ticket does not open " + to + ": it is of another swarm, or whoever listens there began anew with "
+      return "the ticket does not open " + to +
+             ": it is of another swarm, or the agent there began anew with "
              "another state folder. Ask for the ticket that stands in that folder now";
   }
   return "";

@@ -1,6 +1,6 @@
 // Transport over ZeroMQ: a ROUTER bound on the control port and one on the bulk port (the next), and one DEALER per
-// contacted endpoint, channel and reader. One owner thread; only wake() may be called from others. With keys (those of a
-// swarm with tickets) all links are encrypted, only members get in, and each frame says which one it is of.
+// contacted endpoint, channel and reader. One owner thread; only wake() may be called from others. With keys, those of
+// a swarm with tickets, all links are encrypted, only members get in, and each frame says which one it is of.
 #pragma once
 
 #include <memory>
@@ -43,10 +43,10 @@ class ZmqTransport final : public Transport {
   // Bounds the links that others open, by the members that there are. Those that are open stay.
   void expect_members(size_t count);
 
-  // Whom to reach at an address, from a ticket or an earlier life; of two calls for one the later counts. What becomes
+  // Which peer is at an address, from a ticket or an earlier life; of two calls for one the later counts. What becomes
   // of control links to there is watched, also where the id is zero, as it is in an open swarm.
   void expect_at(const PeerAddress& place);
-  // Of such an address: why no link to it opens, for people, with the remedy. Empty: one does, or that is not known yet.
+  // Of such an address: why no link to it opens, for people, with the remedy. Empty: one does, or it is not known yet.
   std::string why_closed(const Endpoint& at) const;
 
   SendStatus send(const Endpoint& to, Channel channel, Frame frame) override;

@@ -34,7 +34,9 @@ struct Process final : Outbox {
         watch(self, clock, *this, generation, [this](std::span<const std::byte> text) { return identity.sign(text); }) {
   }
   void send(const PeerId&, const Message&, SharedBytes) override { ADD_FAILURE() << "addresses only"; }
-  void send(const PeerAddress& to, const Message& message, SharedBytes) override { sent.push_back({to.endpoint, message}); }
+  void send(const PeerAddress& to, const Message& message, SharedBytes) override {
+    sent.push_back({to.endpoint, message});
+  }
   FrameHeader header() const { return {0, self.id, self.version.generation, self.endpoint}; }
 
   Identity identity;

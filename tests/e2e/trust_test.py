@@ -1,4 +1,4 @@
-"""A swarm with tickets, of real processes: who has one trains with the others, nobody else gets in, and what is wrong is
+"""A swarm with tickets, of real processes: agents that have one train together, no other gets in, and what is wrong is
 named within seconds. Tickets stand in no log and in no list of processes."""
 
 import contextlib

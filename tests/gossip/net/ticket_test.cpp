@@ -33,8 +33,9 @@ bool holds(const std::string& text, const std::string& part) { return text.find(
 
 // Tickets are kept in files for years.
 TEST(Ticket, TextIsTheSameForEver) {
-  EXPECT_EQ(sample().to_string(),
-            "10.0.0.5:7400#AQABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4fyMnKy8zNzs_Q0dLT1NXW19jZ2tvc3d7f4OHi4-Tl5ufmsMcC");
+  EXPECT_EQ(
+      sample().to_string(),
+      "10.0.0.5:7400#AQABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4fyMnKy8zNzs_Q0dLT1NXW19jZ2tvc3d7f4OHi4-Tl5ufmsMcC");
 }
 
 TEST(Ticket, ReadsBack) {
