@@ -32,12 +32,14 @@ class ScriptedTransport final : public Transport {
   void wait_until(TimePoint) override {}
   void wake() override {}
   void forget(const Endpoint& peer) override { forgotten.push_back(peer); }
+  void cut(const ReceivedFrame& frame) override { cut_links.push_back(frame.connection); }
   Endpoint local() const override { return endpoint_of(0); }
   TransportCounters counters() const override { return {}; }
 
   std::deque<ReceivedFrame> waiting;
   std::vector<std::pair<Endpoint, Frame>> sent;
   std::vector<Endpoint> forgotten;
+  std::vector<int> cut_links;
 };
 
 class RouterTest : public ::testing::Test, public Router::Handler {
@@ -283,7 +285,9 @@ TEST_F(RouterTest, ASenderThatIsNotTheAuthenticatedOneIsRefused) {
   router.set_settings("digits");
   ReceivedFrame forged = frame(1, Gossip{Updates{.alive = {record_of(1)}}});
   forged.authenticated = peer_of(2);
+  forged.connection = 7;
   receive(forged);
+  EXPECT_EQ(transport.cut_links, std::vector<int>{7});
   EXPECT_EQ(router.counters().wrong_sender, 1u);
   EXPECT_EQ(refusals.size(), 1u);
   EXPECT_TRUE(router.membership().all().empty());
@@ -295,6 +299,7 @@ TEST_F(RouterTest, ASenderThatIsNotTheAuthenticatedOneIsRefused) {
 
   forged.authenticated = peer_of(1);
   receive(forged);
+  EXPECT_EQ(transport.cut_links.size(), 2u);
   EXPECT_EQ(router.counters().frames_refused(), 2u);
   EXPECT_NE(router.membership().find(peer_of(1)), nullptr);
 }

@@ -726,6 +726,15 @@ torch.save(newcomer.state_dict(), 'two.pt')
     with self.assertRaisesRegex(starling.SwarmError, 'there is no swarm to join: name a member with bootstrap='):
       starling.join(small_model(), **self.place())
 
+  def test_a_swarm_with_tickets_lets_in_who_has_one(self):
+    with starling.join(small_model(), **self.place('one'), **ALONE, trust='ticket'):
+      ticket = (self.folder / 'one' / 'ticket').read_text().strip()
+      with starling.join(small_model(), bootstrap=ticket, **self.place('two')) as two:
+        self.assertIn('trust: ticket ', (self.folder / 'two' / 'settings.yaml').read_text())
+        self.assertTrue(two)
+      with self.assertRaisesRegex(starling.SwarmError, 'the ticket is cut off'):
+        starling.join(small_model(), bootstrap=ticket[:-4], **self.place('three'))
+
   def test_another_model_and_a_folder_in_use_are_refused(self):
     model = small_model()
     with starling.join(model, **self.place('one'), **ALONE) as one:

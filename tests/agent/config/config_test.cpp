@@ -77,6 +77,29 @@ class ConfigTest : public ::testing::Test {
 
 using Cases = std::vector<std::pair<std::string, std::string>>;
 
+TEST_F(ConfigTest, TicketsComeWithAddressesAndFromFilesAndAreNotShown) {
+  const Ticket one{{"10.0.0.1", 7400}, PeerId{{1}}, KeySeed{7}}, two{{"10.0.0.2", 7400}, PeerId{{2}}, KeySeed{7}};
+  const Ticket other{{"10.0.0.3", 7400}, PeerId{{3}}, KeySeed{8}};
+  const std::string file = (dir_ / "tickets").string();
+  std::ofstream(file) << one.to_string() << "\n" << two.to_string() << "\n";
+  for (const std::string& text : {one.to_string() + "," + two.to_string(), "@" + file}) {
+    const Config config = load_config("", {"--bootstrap=" + text});
+    EXPECT_EQ(config.agent.tickets, (std::vector<Ticket>{one, two}));
+    EXPECT_EQ(config.agent.bootstrap, (std::vector<Endpoint>{one.at, two.at}));
+    EXPECT_EQ(print_config(config).find('#' + one.to_string().substr(15, 8)), std::string::npos);
+  }
+  const std::string mixed = one.to_string() + "," + other.to_string();
+  const std::string cut = one.to_string().substr(0, 90);
+  for (const std::string& text : {"--bootstrap=" + mixed, "agent.bootstrap=" + mixed, "--bootstrap=" + cut}) {
+    const std::string said = error("", {text});
+    EXPECT_NE(said, "");
+    EXPECT_EQ(said.find(one.to_string().substr(20, 12)), std::string::npos) << said;
+  }
+  EXPECT_NE(error("", {"--bootstrap=@/no/such"}).find("cannot be read"), std::string::npos);
+  std::ofstream(file) << std::string(100'000, 'a');
+  EXPECT_NE(error("", {"--bootstrap=@" + file}).find("more than"), std::string::npos);
+}
+
 TEST_F(ConfigTest, AnEmptyFileGivesTheDefaultsAndNoSwarm) {
   for (const char* text : {"", "# nothing\n", "---\n", "swarm:\nagent:\n"}) {
     const Config config = load(text);
@@ -614,6 +637,7 @@ TEST_F(ConfigTest, FlagsTakeIpV6Addresses) {
 // A value other than the default for every key there is; a new key without one here fails the test.
 const std::map<std::string, std::string>& other_values_of_newer_keys() {
   static const std::map<std::string, std::string> values = {
+      {"swarm.trust", "ticket"},
       {"swarm.wait_for", "3"},
       {"swarm.exchange.update.codec", "topk"},
       {"swarm.exchange.update.density", "0.05"},

@@ -108,6 +108,32 @@ TEST(Settings, InOtherWordsMeanTheSame) {
 }
 
 // `unwritten` is a value of the key in the words in which it is printed. Only what members agree on has it.
+// The swarm's key stands in its text; a config that says less means the same.
+TEST(Settings, SayWhichTicketsOpenTheSwarm) {
+  SwarmConfig open = parse_agreed_settings(golden()).swarm, ticket = open, begun = open, any = open;
+  EXPECT_EQ(open.trust.kind, Trust::kOpen) << "what lacks the key is open";
+  any.trust = {};
+  ticket.trust = {Trust::kTicket, {}};
+  begun.trust = {Trust::kTicket, PeerId{{1, 2, 3}}};
+  SwarmConfig other = begun;
+  other.trust.key.bytes[0] = 9;
+  EXPECT_EQ(print_swarm_settings(any), print_swarm_settings(open));
+  EXPECT_NE(print_swarm_settings(begun).find("  trust: ticket 010203"), std::string::npos);
+  EXPECT_EQ(parse_swarm_settings(print_swarm_settings(begun)).trust, begun.trust);
+  for (const SwarmConfig* same : {&any, &ticket}) EXPECT_TRUE(same_settings(*same, begun));
+  EXPECT_TRUE(same_settings(any, open));
+  EXPECT_FALSE(same_settings(open, begun));
+  EXPECT_FALSE(same_settings(other, begun));
+  EXPECT_EQ(problem_of_trust(any.trust, begun.trust), "");
+  EXPECT_EQ(problem_of_trust(begun.trust, begun.trust), "");
+  EXPECT_NE(problem_of_trust(begun.trust, open.trust), "");
+  EXPECT_NE(problem_of_trust(begun.trust, other.trust), "");
+  EXPECT_NE(problem_of_trust(open.trust, begun.trust), "");
+  for (const char* wrong : {"auto", "ticket 12", "ticket 0", "tickets"}) {
+    EXPECT_NE(refusal(with("swarm:\n", std::string("swarm:\n  trust: ") + wrong + "\n")), "") << wrong;
+  }
+}
+
 TEST(Settings, EveryLaterKeyReadsItsUnwrittenValue) {
   for (const ConfigField& field : config_fields()) {
     EXPECT_EQ(field.since.empty(), field.unwritten.empty()) << field.path;

@@ -448,11 +448,11 @@ TEST_F(SwarmLinesTest, OnlyTheDigitsHaveAStandIn) {
   const SwarmOptions options = make_options();
   const SwarmCommandLines digits(options, make_config(path("digits")));
   EXPECT_NE(digits.remark().find("drawn by the program itself"), std::string::npos);
-  EXPECT_EQ(after(digits.agent("a", dir_, 0, 1), "--data"), "generated");
+  EXPECT_EQ(after(digits.agent("a", dir_, 0, "h:1"), "--data"), "generated");
   fs::create_directories(path("digits"));
   const SwarmCommandLines real(options, make_config(path("digits")));
   EXPECT_EQ(real.remark(), "");
-  EXPECT_EQ(after(real.agent("a", dir_, 0, 1), "--data"), path("digits"));
+  EXPECT_EQ(after(real.agent("a", dir_, 0, "h:1"), "--data"), path("digits"));
   EXPECT_THROW(SwarmCommandLines(options, make_config(path("own_data"))), std::runtime_error);
   EXPECT_THROW(SwarmCommandLines(options, make_config("")), std::runtime_error);
 }

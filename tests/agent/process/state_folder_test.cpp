@@ -93,6 +93,33 @@ TEST(StateFolder, TellsWhereItsProcessListensWhileThatRuns) {
   EXPECT_THROW((void)stored_address(state), std::runtime_error) << "nobody runs there any more";
 }
 
+TEST(StateFolder, KeepsTheKeyOfItsSwarmAndATicket) {
+  const Folder folder;
+  const std::string state = folder.path() + "/state";
+  const Identity key(KeySeed{1});
+  PeerId id;
+  {
+    const StatePlace place(state);
+    EXPECT_EQ(place.swarm_key(), nullptr);
+    EXPECT_EQ(place.ticket({"a", 1}), "");
+    place.keep_swarm_key(key);
+    place.store_address({"10.0.0.1", 7400});
+    id = place.id();
+    EXPECT_THROW(place.keep_swarm_key(Identity(KeySeed{2})), std::runtime_error) << "of another swarm";
+    fs::remove(state + "/swarm.key");
+    place.mend();
+  }
+  for (const char* file : {"/swarm.key", "/ticket"}) EXPECT_EQ(mode_of(state + file), 0600u);
+  EXPECT_EQ(stored_ticket(state), (Ticket{{"10.0.0.1", 7400}, id, key.seed()}));
+  ASSERT_EQ(::chmod((state + "/swarm.key").c_str(), 0644), 0);
+  const StatePlace again(state);
+  ASSERT_NE(again.swarm_key(), nullptr);
+  EXPECT_EQ(again.swarm_key()->id(), key.id());
+  EXPECT_EQ(mode_of(state + "/swarm.key"), 0600u);
+  std::ofstream(state + "/ticket") << "10.0.0.1:7400#AQ\n";
+  EXPECT_THROW(stored_ticket(state), std::runtime_error);
+}
+
 TEST(StateFolder, SettingsFollowNoLink) {
   const Folder folder;
   const std::string other = folder.path() + "/other";

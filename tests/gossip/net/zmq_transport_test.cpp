@@ -249,7 +249,7 @@ TEST_F(ZmqTransportTest, NamesThatNobodyResolvesStopNoOtherFrame) {
   const std::shared_future<void> ended = end.get_future().share();
   const auto b = open();
   {
-    ZmqTransport a({"127.0.0.1", 0}, context_, [ended](const std::string&) {
+    ZmqTransport a({"127.0.0.1", 0}, context_, nullptr, [ended](const std::string&) {
       ended.wait();
       return std::vector<std::string>{};
     });
@@ -266,7 +266,7 @@ TEST_F(ZmqTransportTest, NamesThatNobodyResolvesStopNoOtherFrame) {
 TEST_F(ZmqTransportTest, AFrameWaitsForTheNameOfItsHost) {
   const auto b = open();
   std::atomic<bool> known = false;
-  ZmqTransport a({"127.0.0.1", 0}, context_, [&](const std::string& name) {
+  ZmqTransport a({"127.0.0.1", 0}, context_, nullptr, [&](const std::string& name) {
     EXPECT_EQ(name, "b.example");
     known = true;
     return std::vector<std::string>{"127.0.0.1"};
@@ -279,7 +279,7 @@ TEST_F(ZmqTransportTest, AFrameWaitsForTheNameOfItsHost) {
 // The first two lead nowhere: one has no listener, and of the other family the machine may have no address at all.
 TEST_F(ZmqTransportTest, AllNumbersOfANameAreTriedInTurn) {
   const auto b = open();
-  ZmqTransport a({"127.0.0.1", 0}, context_,
+  ZmqTransport a({"127.0.0.1", 0}, context_, nullptr,
                  [](const std::string&) { return std::vector<std::string>{"2001:db8::1", "127.0.0.9", "127.0.0.1"}; });
   const Endpoint named{"b.example", b->local().port};
   const auto arrives = [&](Channel channel) {
