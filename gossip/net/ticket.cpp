@@ -134,7 +134,7 @@ std::string hide_tickets(std::string_view text) {
     const size_t mark = std::min(text.find('#'), text.find("%23"));
     shown += text.substr(0, mark);
     if (mark == std::string_view::npos) return shown;
-    shown += "#(hidden)";
+    shown += "#...";
     const size_t end = text.find_first_of(kEnds, mark);
     if (end == std::string_view::npos) return shown;
     text = text.substr(end);

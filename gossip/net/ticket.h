@@ -27,7 +27,7 @@ inline constexpr size_t kTicketTextMax = 1024;  // bytes, the address included
 // Foreign text. Throws std::invalid_argument: what is wrong with it, and the remedy. The text is not shown.
 Ticket parse_ticket(std::string_view text);
 
-// For errors and logs that repeat what was typed: "HOST:PORT#(hidden)" in place of each ticket, whole or damaged.
+// For errors and logs that repeat what was typed: "HOST:PORT#..." in place of each ticket, whole or damaged.
 std::string hide_tickets(std::string_view text);
 
 }  // namespace starling
