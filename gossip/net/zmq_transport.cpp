@@ -41,7 +41,7 @@ constexpr size_t kJudgedLinksMax = 16384;                       // remembered; t
 constexpr Duration kLookEvery = std::chrono::milliseconds(50);  // at handshakes
 constexpr Duration kRefusedLinkLife = std::chrono::seconds(5);  // then another one is tried
 constexpr Duration kProofPatience = std::chrono::seconds(10);
-constexpr int kBrokenHandshakes = 2;  // in a row: nobody breaks them off by chance
+constexpr int kBrokenHandshakes = 4;  // in a row: nobody breaks them off by chance
 constexpr size_t kPartBytesMax[2] = {kControlFrameBytesMax, kBulkFrameBytesMax};
 
 size_t index_of(Channel channel) { return static_cast<size_t>(channel); }
@@ -381,8 +381,9 @@ void ZmqTransportImpl::note(Link& link, Expected& place, const HandshakeEvent& e
   } else if (never) {
     place.closed = Closed::kOtherDoor;
     link.refused = clock.now();
-  } else if (event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && keys && ++place.broken >= kBrokenHandshakes) {
-    place.closed = Closed::kOtherKey;
+  } else if (event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && keys && place.closed == Closed::kNo) {
+    // An open port breaks it off as well, mostly after it has told that it is one.
+    if (++place.broken >= kBrokenHandshakes) place.closed = Closed::kOtherKey;
   }
 }
 
