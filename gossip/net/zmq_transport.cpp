@@ -661,8 +661,8 @@ std::string ZmqTransport::why_closed(const Endpoint& at) const {
     case Closed::kOtherDoor:
     case Closed::kOtherKey:
       return "the ticket does not open " + to +
-             ": it is of another swarm, or the agent there began anew with "
-             "another state folder. Ask for the ticket that stands in that folder now";
+             ": it is of another swarm, the agent there began anew with another state folder, or it asks for no ticket "
+             "(trust: open). Ask for the ticket that stands in that folder now";
   }
   return "";
 }

@@ -109,7 +109,6 @@ TEST_F(LinkKeysTest, WhoHasNoTicketIsToldSo) {
   const auto member = open(keys(2)), newcomer = open(nullptr);
   const std::string why = reason(*newcomer, *member, {});
   EXPECT_NE(why.find("without a ticket"), std::string::npos) << why;
-  EXPECT_GT(member->counters().links.strangers, 0u);
 }
 
 TEST_F(LinkKeysTest, WhoHasATicketForAnOpenSwarmIsToldSo) {
@@ -122,6 +121,7 @@ TEST_F(LinkKeysTest, ATicketOfAnotherSwarmIsNamed) {
   const auto member = open(keys(2)), newcomer = open(keys(3, 9));
   const std::string why = reason(*newcomer, *member, identity_of(2).id());  // the door
   EXPECT_NE(why.find("does not open"), std::string::npos) << why;
+  EXPECT_GT(member->counters().links.strangers, 0u);
 }
 
 TEST_F(LinkKeysTest, ATicketOfAnotherAgentIsNamed) {
