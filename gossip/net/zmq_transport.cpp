@@ -41,7 +41,8 @@ constexpr size_t kJudgedLinksMax = 16384;                       // remembered; t
 constexpr Duration kLookEvery = std::chrono::milliseconds(50);  // at handshakes
 constexpr Duration kRefusedLinkLife = std::chrono::seconds(5);  // then another one is tried
 constexpr Duration kProofPatience = std::chrono::seconds(10);
-constexpr int kBrokenHandshakes = 4;  // in a row: nobody breaks them off by chance
+constexpr Duration kBrokenOffWithin = std::chrono::seconds(1);  // a full port waits longer (handshake_ivl)
+constexpr int kBrokenHandshakes = 3;                            // in a row: nobody breaks them off by chance
 constexpr size_t kPartBytesMax[2] = {kControlFrameBytesMax, kBulkFrameBytesMax};
 
 size_t index_of(Channel channel) { return static_cast<size_t>(channel); }
@@ -95,12 +96,13 @@ SharedBytes shared(zmq::message_t message) {
 }
 
 // Why no link to an address opens.
-enum class Closed { kNo, kWantsTicket, kHasNoTickets, kOtherDoor, kOtherKey };
+enum class Closed { kNo, kWantsTicket, kHasNoTickets, kOtherKey };
 
 // An address whose links are watched.
 struct Expected {
   PeerId id;  // zero: not known
   Closed closed = Closed::kNo;
+  TimePoint connected;
   int broken = 0;  // handshakes in a row
 };
 
@@ -125,13 +127,13 @@ std::optional<HandshakeEvent> next_event(zmq::socket_t& monitor) {
 }
 
 // Before the socket is connected. Throws zmq::error_t.
-zmq::socket_t watch_handshakes(zmq::context_t& context, zmq::socket_t& socket) {
+zmq::socket_t watch_handshakes(zmq::context_t& context, zmq::socket_t& socket, int events) {
   static std::atomic<uint64_t> number = 0;
   const std::string address = "inproc://handshakes." + std::to_string(++number);
   zmq::socket_t monitor(context, zmq::socket_type::pair);
   monitor.set(zmq::sockopt::linger, 0);
   monitor.set(zmq::sockopt::rcvhwm, 0);  // ZeroMQ's threads would wait for room
-  if (zmq_socket_monitor(socket.handle(), address.c_str(), kHandshakeEvents) != 0) throw zmq::error_t();
+  if (zmq_socket_monitor(socket.handle(), address.c_str(), events) != 0) throw zmq::error_t();
   monitor.connect(address);
   return monitor;
 }
@@ -275,7 +277,7 @@ void ZmqTransportImpl::prove_closed() const {
   for (const Channel channel : {Channel::kControl, Channel::kBulk}) {
     zmq::socket_t stranger = make_socket(context, zmq::socket_type::dealer, channel);
     set_curve_client(stranger, curve_public(keys->self()).value(), curve_pair(random_seed()));
-    zmq::socket_t monitor = watch_handshakes(context, stranger);
+    zmq::socket_t monitor = watch_handshakes(context, stranger, kHandshakeEvents);
     stranger.connect(zmq_address(host, uint32_t{local.port} + index_of(channel)));
     zmq_pollitem_t told{monitor.handle(), 0, ZMQ_POLLIN, 0};
     constexpr auto kPatienceMs = std::chrono::duration_cast<std::chrono::milliseconds>(kProofPatience).count();
@@ -353,7 +355,7 @@ bool ZmqTransportImpl::prepare(Link& link, const PeerId& reader) {
     link.socket.set(zmq::sockopt::routing_id, keys->proof_for(reader));
   }
   if (link.channel == Channel::kControl && expected.contains(link.to)) {
-    link.monitor = watch_handshakes(context, link.socket);
+    link.monitor = watch_handshakes(context, link.socket, kHandshakeEvents | ZMQ_EVENT_CONNECTED);
   }
   return true;
 }
@@ -369,21 +371,23 @@ void ZmqTransportImpl::look_at_handshakes() {
 }
 
 void ZmqTransportImpl::note(Link& link, Expected& place, const HandshakeEvent& event) const {
+  const TimePoint now = clock.now();
   const bool never = event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH && event.value >= 400;
-  if (event.kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+  const bool broken_off =
+      event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && now - place.connected < kBrokenOffWithin;
+  if (event.kind == ZMQ_EVENT_CONNECTED) {
+    place.connected = now;
+  } else if (event.kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
     place.closed = Closed::kNo;
     place.broken = 0;
-  } else if (event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL) {
+  } else if (event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL || never) {
     const bool other_kind = event.value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
-    if (other_kind || keys)
-      place.closed = !keys ? Closed::kWantsTicket : other_kind ? Closed::kHasNoTickets : Closed::kOtherKey;
-    link.refused = clock.now();
-  } else if (never) {
-    place.closed = Closed::kOtherDoor;
-    link.refused = clock.now();
-  } else if (event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && keys && place.closed == Closed::kNo) {
-    // An open port breaks it off as well, mostly after it has told that it is one.
-    if (++place.broken >= kBrokenHandshakes) place.closed = Closed::kOtherKey;
+    if (!keys && other_kind) place.closed = Closed::kWantsTicket;
+    if (keys) place.closed = other_kind ? Closed::kHasNoTickets : Closed::kOtherKey;
+    link.refused = now;
+  } else if (broken_off && ++place.broken >= kBrokenHandshakes && place.closed == Closed::kNo) {
+    // A port of the other kind does that too, where its word of it is lost.
+    place.closed = keys ? Closed::kOtherKey : Closed::kWantsTicket;
   }
 }
 
@@ -651,14 +655,13 @@ std::string ZmqTransport::why_closed(const Endpoint& at) const {
     case Closed::kNo: return "";
     case Closed::kWantsTicket:
       return to +
-             " lets in nobody without a ticket: ask for its join line, which stands in the file `ticket` of the "
-             "state folder there, and start with --bootstrap " +
+             " lets in nobody without a ticket, or another program listens there: ask for its join line, which stands "
+             "in the file `ticket` of the state folder there, and start with --bootstrap " +
              to + "#TICKET";
     case Closed::kHasNoTickets:
       return to +
              " asks for no ticket: an open swarm is there (trust: open), or an older Starling. Start "
              "without the ticket to join that swarm, or upgrade the program there";
-    case Closed::kOtherDoor:
     case Closed::kOtherKey:
       return "the ticket does not open " + to +
              ": it is of another swarm, the agent there began anew with another state folder, or it asks for no ticket "
