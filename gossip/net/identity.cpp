@@ -238,6 +238,22 @@ KeySeed random_seed() {
   return seed;
 }
 
+std::string to_base64(std::span<const uint8_t> bytes) {
+  std::string text(sodium_base64_encoded_len(bytes.size(), sodium_base64_VARIANT_URLSAFE_NO_PADDING), '\0');
+  sodium_bin2base64(text.data(), text.size(), bytes.data(), bytes.size(), sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+  text.pop_back();  // the zero byte
+  return text;
+}
+
+std::vector<uint8_t> from_base64(std::string_view text) {
+  std::vector<uint8_t> bytes(text.size());
+  size_t size = 0;
+  const int failed = sodium_base642bin(bytes.data(), bytes.size(), text.data(), text.size(), nullptr, &size, nullptr,
+                                       sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+  bytes.resize(failed == 0 ? size : 0);
+  return bytes;
+}
+
 void wipe(std::span<uint8_t> secret) { sodium_memzero(secret.data(), secret.size()); }
 
 bool verify(const PeerId& signer, std::span<const std::byte> message, const Signature& signature) {

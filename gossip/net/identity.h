@@ -10,6 +10,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "gossip/peer.h"
 
@@ -46,6 +48,10 @@ struct CurvePair { CurveKey open{}, secret{}; };
 CurvePair curve_pair(const KeySeed& seed);
 
 KeySeed random_seed();
+// base64url without padding. from_base64(): empty where the text is none.
+std::string to_base64(std::span<const uint8_t> bytes);
+std::vector<uint8_t> from_base64(std::string_view text);
+
 void wipe(std::span<uint8_t> secret);
 
 // The key in `dir`/identity.key; made on first use, with `dir` itself. The file must be a regular one and ours. Where

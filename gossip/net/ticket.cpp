@@ -30,27 +30,6 @@ TicketBytes ticket_sum(std::span<const uint8_t> bytes) {
   return {hash.begin(), hash.begin() + kSumBytes};
 }
 
-// Of a multiple of 3 bytes.
-std::string encode_key(const TicketBytes& bytes) {
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const uint32_t group = uint32_t{bytes[i]} << 16 | uint32_t{bytes[i + 1]} << 8 | bytes[i + 2];
-    for (int shift = 18; shift >= 0; shift -= 6) text += kTicketDigits[group >> shift & 63];
-  }
-  return text;
-}
-
-// The whole groups of 4 digits. REQUIRES: all characters are digits.
-TicketBytes decode_key(std::string_view text) {
-  TicketBytes bytes;
-  for (size_t i = 0; i + 4 <= text.size(); i += 4) {
-    uint32_t group = 0;
-    for (const char c : text.substr(i, 4)) group = group << 6 | static_cast<uint32_t>(kTicketDigits.find(c));
-    for (int shift = 16; shift >= 0; shift -= 8) bytes.push_back(static_cast<uint8_t>(group >> shift));
-  }
-  return bytes;
-}
-
 bool has_ticket_sum(const TicketBytes& bytes) {
   if (bytes.size() <= kSumBytes) return false;
   const std::span<const uint8_t> body = std::span(bytes).first(bytes.size() - kSumBytes);
@@ -82,8 +61,8 @@ void refuse_length(size_t size) {
 
 Ticket parse_key(std::string_view key) {
   refuse_strange_characters(key);
-  TicketBytes bytes = decode_key(key);
-  const bool sound = key.size() % 4 == 0 && has_ticket_sum(bytes);
+  TicketBytes bytes = from_base64(key);
+  const bool sound = has_ticket_sum(bytes);
   if (sound && bytes[0] != kTicketVersion) {
     refuse_ticket("the ticket is of version " + std::to_string(bytes[0]) +
                   ", of a newer Starling, and this program knows version 1; upgrade it");
@@ -105,7 +84,7 @@ std::string Ticket::to_string() const {
   bytes.insert(bytes.end(), id.bytes.begin(), id.bytes.end());
   const TicketBytes sum = ticket_sum(bytes);
   bytes.insert(bytes.end(), sum.begin(), sum.end());
-  std::string text = at.to_string() + "#" + encode_key(bytes);
+  std::string text = at.to_string() + "#" + to_base64(bytes);
   wipe(bytes);
   return text;
 }

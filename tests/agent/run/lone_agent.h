@@ -59,7 +59,7 @@ class LoneAgent : private Outbox, private StateKeeper {
 
  private:
   void send(const PeerId&, const Message&, SharedBytes) override {}
-  void send(const Endpoint&, const Message&, SharedBytes) override {}
+  void send(const PeerAddress&, const Message&, SharedBytes) override {}
 
   SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte>, bool) override {
     saved_.push_back(progress.steps);
