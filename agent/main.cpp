@@ -37,10 +37,14 @@ void ignore_signals_of_resources() {
 }
 
 // From what other users see of this process. They saw it for a moment: @FILE and - show nothing.
+constexpr size_t kTicketMin = 40;  // characters; fewer are a name
+
 std::vector<std::string> take_arguments(int argc, char** argv) {
   std::vector<std::string> arguments(argv, argv + argc);
   for (int i = 0; i < argc; ++i) {
-    for (char* at = std::strchr(argv[i], '#'); at != nullptr && *at != '\0'; ++at) *at = 'x';
+    char* at = std::strchr(argv[i], '#');
+    if (at == nullptr || std::strlen(at) < kTicketMin) continue;
+    for (; *at != '\0'; ++at) *at = 'x';
   }
   return arguments;
 }

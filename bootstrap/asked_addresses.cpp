@@ -76,6 +76,13 @@ std::string AskedAddresses::closed(const FindPath& find_path, size_t count) cons
   return "";
 }
 
+bool AskedAddresses::surely_closed(const FindPath& find_path, size_t count) const {
+  for (size_t i = 0; find_path && i < std::min(count, addresses_.size()); ++i) {
+    if (find_path(addresses_[i]).surely_closed) return true;
+  }
+  return false;
+}
+
 const Endpoint* AskedAddresses::accepting(const FindPath& find_path) const {
   const auto found = std::find_if(addresses_.begin(), addresses_.end(),
                                   [&](const Endpoint& to) { return find_path && find_path(to).accepts; });

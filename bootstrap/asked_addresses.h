@@ -36,6 +36,7 @@ class AskedAddresses {
   std::string lost_long_answers() const;
   // For people, with the remedy: why the first of the first `count` addresses that lets nobody in does so. Empty: none.
   std::string closed(const FindPath& find_path, size_t count) const;
+  bool surely_closed(const FindPath& find_path, size_t count) const;  // one of them, and that is no guess
   // One that takes connections; null: none is known to.
   const Endpoint* accepting(const FindPath& find_path) const;
 

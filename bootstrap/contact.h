@@ -46,7 +46,8 @@ class Contact {
   State state() const { return state_; }
   const std::string& settings() const { return settings_; }  // of the swarm, in its members' words
   bool refused_by_some() const { return !refusals_.empty(); }
-  bool closed() const { return !why_closed().empty(); }  // an address that was given lets nobody in without its ticket
+  // An address that was given lets nobody in without its ticket.
+  bool closed() const { return asked_.surely_closed(options_.find_path, options_.bootstrap.size()); }
   std::string refusal() const;      // for people: the refusing peer, the difference of settings, and the remedy
   std::string waiting_for() const;  // for people: what was tried, with which address, for how long
   std::string tried() const { return asked_.list(); }  // for people: the addresses

@@ -78,7 +78,7 @@ def resident():
 def other(role, where, size):
   child = subprocess.Popen([sys.executable, __file__, role, where, size])
   try:
-    yield
+    yield child
   finally:
     child.kill()
     child.wait()
@@ -144,8 +144,10 @@ def join_ms(**arguments):
 def joins(folder):
   founder = statistics.median(join_ms(state=f"{folder}-{number}", **ALONE) for number in range(5))
   print(f"  10 M, join of a founder           {founder:.0f} ms (goal <= 150)")
-  with other("found", folder, "10 M"):
+  with other("found", folder, "10 M") as child:
     while not (pathlib.Path(folder) / "address").exists():
+      if child.poll() is not None:
+        raise SystemExit("the founder has ended")
       time.sleep(0.1)
     time.sleep(5)  # it trains
     at = {"bootstrap": address(folder), "listen": "127.0.0.1:0"}

@@ -3,7 +3,9 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -206,7 +208,9 @@ std::unique_ptr<Trainer> AttachedAgent::make_trainer(const SwarmConfig& agreed) 
         "Only that of torch.optim.SGD with float32 params can be: mixed moments of Adam diverge. Begin the swarm with "
         "share: [params], or take SGD with a momentum");
   }
-  TrainerData data{1, "a loop of its own"};
+  const uint64_t samples = std::accumulate(options_.labels.begin(), options_.labels.end(), uint64_t{0});
+  const auto labels = std::count_if(options_.labels.begin(), options_.labels.end(), [](uint64_t n) { return n > 0; });
+  TrainerData data{1, samples == 0 ? "a loop of its own" : fmt::format("{} samples, {} labels", samples, labels)};
   data.labels = options_.labels;
   data.adaptive = options_.adaptive;
   return std::make_unique<AttachedTrainer>(memory, std::move(data), handover_);

@@ -26,7 +26,7 @@ Handover::Answer Handover::answer(std::unique_lock<std::mutex>& lock, Duration p
   if (over_) return Answer::kOver;
   if (!with_loop_) return Answer::kAgain;
   const bool changed = std::exchange(fresh_, false);
-  if (std::exchange(has_restored_, false)) return Answer::kRestored;
+  if (has_restored_) return Answer::kRestored;  // until the loop has taken it, or a step
   return changed ? Answer::kChanged : Answer::kGo;
 }
 
@@ -46,6 +46,8 @@ Handover::Answer Handover::step(uint64_t samples, double loss, Duration patience
   if (!within_round || (over_ && !whole_rounds_)) return answer(lock, patience);
   last_step_ = clock_.now();
   ++steps_;
+  has_restored_ = false;
+  state_.reset();  // it was of the params before
   ++report_.steps;
   report_.samples += samples;
   loss_sum_ += loss;
@@ -65,6 +67,7 @@ void Handover::give_state(std::span<const std::byte> state) {
   const std::lock_guard lock(mutex_);
   if (!has_restored_) {  // a loop that has not taken it has a fresh one
     state_.emplace(state.begin(), state.end());
+    ++states_given_;
     restored_ = nullptr;
     keeps_state_ |= !state.empty();
   }
@@ -139,19 +142,20 @@ std::optional<Evaluation> Handover::take_evaluation() {
   return std::exchange(evaluation_, std::nullopt);
 }
 
-// The state may be larger than the model, so it is kept only until a checkpoint has it.
+// The state may be larger than the model, so it is kept only until the loop's next step: a loop that leaves before that
+// need not give it again.
 Handover::Bytes Handover::ask_for_state() {
   std::unique_lock lock(mutex_);
   if (has_restored_) return *restored_;
   if (left_ || last_state_) return last_state();
   if (!error_.empty()) throw StateMissing("the agent has ended: " + error_);
-  state_.reset();
+  const uint64_t before = states_given_;
   wants_state_ = true;
   to_loop_.notify_all();
   const bool answered = to_worker_.wait_for(lock, kStatePatience, [this] { return !wants_state_; });
   wants_state_ = false;
   if (left_ || last_state_) return last_state();
-  if (state_) return *std::exchange(state_, std::nullopt);
+  if (states_given_ != before) return *state_;
   throw StateMissing(
       answered ? "the loop has no state of its optimizer to give now"
                : "the loop gave no state of its optimizer within a minute; let it call step() until that answers that "
@@ -161,11 +165,14 @@ Handover::Bytes Handover::ask_for_state() {
 Handover::Bytes Handover::last_state() {
   if (state_) return *state_;
   if (restored_) return *restored_;  // the loop could not take it
+  if (keeps_state_ && !over_) {
+    throw StateMissing("the loop left without the state of its optimizer, so the checkpoint before stays the last one");
+  }
   if (keeps_state_) {
     spdlog::warn(
-        "the loop gave no state of its optimizer after its last step, so a restart begins with a fresh one; let it "
+        "the loop gave no state of its optimizer after its last step, so a restart begins with a fresh one. Let it "
         "give "
-        "one before it leaves or finishes");
+        "one before it finishes");
   }
   return {};
 }
@@ -174,6 +181,12 @@ void Handover::restore(std::span<const std::byte> state) {
   const std::lock_guard lock(mutex_);
   restored_ = std::make_shared<Bytes>(state.begin(), state.end());
   has_restored_ = true;
+  state_.reset();
+}
+
+void Handover::took_restored() {
+  const std::lock_guard lock(mutex_);
+  has_restored_ = false;
 }
 
 void Handover::end(const std::string& error) {

@@ -24,7 +24,7 @@ class Handover {
   enum class Answer {
     kGo,           // the loop's turn, still
     kChanged,      // again: a boundary was in between, and params may be others
-    kRestored,     // the same, and restored() has what the loop gave with these params
+    kRestored,     // the same, and restored() has what the loop gave with these params, until took_restored()
     kAgain,        // the agent's turn: wait()
     kStateWanted,  // a checkpoint is being written: give_state(), then wait()
     kOver,         // no more steps are wanted
@@ -44,6 +44,7 @@ class Handover {
   void has_no_state();                            // now: the checkpoint that wants it is not written
   void finishing();                               // after kOver: no state follows
   std::shared_ptr<const Bytes> restored() const;  // null: nothing, or the loop has given another since
+  void took_restored();
   void report(const Evaluation& evaluation);
   void leave();  // no more steps; those taken count
 
@@ -85,7 +86,8 @@ class Handover {
   double loss_sum_ = 0;
   uint64_t steps_ = 0;
   TimePoint given_, last_step_, taken_back_;
-  std::optional<Bytes> state_;  // that no checkpoint has; after the last step, that of the last one
+  std::optional<Bytes> state_;  // after the last step; nullopt: the loop has not given it
+  uint64_t states_given_ = 0;
   std::shared_ptr<const Bytes> restored_;
   std::optional<Evaluation> evaluation_;
   std::string error_;

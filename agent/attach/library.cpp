@@ -241,6 +241,7 @@ int starling_put_state(starling_swarm* handle, const void* data, uint64_t size) 
 int64_t starling_take_state(starling_swarm* handle, void* to, uint64_t size) {
   return with(handle, [=](OpenSwarm& swarm) -> int64_t {
     const auto restored = swarm.agent->handover().restored();
+    if (restored && to != nullptr && size >= restored->size()) swarm.agent->handover().took_restored();
     return restored ? copy_bytes(*restored, to, size) : 0;
   });
 }

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -38,11 +37,13 @@ struct Asked {
 
 // Of an address without a ticket: what the state folder knows of who is there.
 std::optional<Ticket> known_ticket(const Endpoint& at, const std::string& state) {
-  if (!std::filesystem::is_directory(state)) return std::nullopt;
-  const std::optional<Ticket> own = stored_ticket(state);
-  if (!own || own->at == at) return own;
-  for (const KnownMember& member : read_known_members(state).members) {
-    if (member.address == at) return Ticket{at, member.id, own->seed};
+  try {
+    const std::optional<Ticket> own = stored_ticket(state);
+    if (!own || own->at == at) return own;
+    for (const KnownMember& member : read_known_members(state).members) {
+      if (member.address == at) return Ticket{at, member.id, own->seed};
+    }
+  } catch (const std::runtime_error&) {  // the folder may have nothing to do with that address
   }
   return std::nullopt;
 }
@@ -110,7 +111,7 @@ class StatusWatch {
       if (!reader_.refusal().empty()) throw std::runtime_error(reader_.refusal());
       const auto& view = reader_.view();
       if (view && view->settings.empty() && (once_ || clock_.now() - began > kPatience)) throw_empty(*view);
-      if (!view && (clock_.now() - began > kPatience || !transport_.why_closed(asked_).empty())) throw_silent();
+      if (!view && (clock_.now() - began > kPatience || transport_.surely_closed(asked_))) throw_silent();
       const bool fresh = view && !view->settings.empty() && (!shown || view->at != *shown);
       const bool old = shown && !json_ && clock_.now() - *shown > kSilence;
       if (fresh || old) show(*view);

@@ -15,6 +15,12 @@
 namespace starling {
 namespace {
 
+// What was typed, without secrets: a key may stand there whose address was forgotten.
+std::string shown(const std::string& path, const std::string& value) {
+  constexpr size_t kShownMax = 40;
+  return path == "agent.bootstrap" && value.size() > kShownMax ? "..." : hide_tickets(value);
+}
+
 void read_override(Config& config, std::set<std::string>& given, const std::string& text, const Notice& notice) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
@@ -22,10 +28,10 @@ void read_override(Config& config, std::set<std::string>& given, const std::stri
   }
   const std::string key = text.substr(0, equals), value = text.substr(equals + 1);
   if (!key.starts_with("--")) {
-    return read_assignment(config, given, key, value, hide_tickets("--set " + text), {.notice = notice});
+    return read_assignment(config, given, key, value, "--set " + key + "=" + shown(key, value), {.notice = notice});
   }
   for (const ConfigField& field : config_fields()) {
-    if (field.flag == key) return read_value(config, given, field, value, hide_tickets(key + " " + value));
+    if (field.flag == key) return read_value(config, given, field, value, key + " " + shown(field.path, value));
   }
   throw ConfigError(hide_tickets("--set " + text) + ": there is no flag " + key);
 }
@@ -35,7 +41,7 @@ void read_variable(Config& config, std::set<std::string>& given, const char* var
   const char* value = std::getenv(variable);
   if (value == nullptr || *value == '\0') return;
   for (const ConfigField& field : config_fields()) {
-    if (field.path == path) read_value(config, given, field, value, hide_tickets(std::string(variable) + "=" + value));
+    if (field.path == path) read_value(config, given, field, value, std::string(variable) + "=" + shown(path, value));
   }
 }
 
@@ -46,6 +52,10 @@ std::string read_config(const std::string& path) {
 // An agent that knows a member and has no file joins: one key of its own must not begin another swarm.
 void leave_settings_to_members(Config& config, const std::set<std::string>& given, const Notice& notice) {
   if (!config.has_swarm || config.agent.bootstrap.empty()) return;
+  if (config.swarm.trust.kind == Trust::kTicket && config.agent.tickets.empty()) {
+    throw ConfigError("swarm.trust: ticket, and --bootstrap names " + config.agent.bootstrap.front().to_string() +
+                      " without a ticket: give the whole line HOST:PORT#TICKET of that swarm");
+  }
   std::string keys;
   for (const ConfigField& field : config_fields()) {
     if (!field.path.starts_with("swarm.") || !given.contains(field.path)) continue;

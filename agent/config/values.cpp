@@ -267,15 +267,23 @@ std::vector<ConfigTree> words_of_file(const std::string& path) {
   return words;
 }
 
+constexpr size_t kShownMax = 30;  // characters of an error; the seed of a key has 32
+
 void add_address(Addresses& addresses, const ConfigTree& item) {
   const std::string& text = scalar_text(item, "HOST:PORT or HOST:PORT#TICKET");
   Endpoint at;
-  if (text.find('#') != std::string::npos || text.find("%23") != std::string::npos) {
+  const bool encoded = text.find("%23") != std::string::npos && !Endpoint::parse(text);  // a zone may be 23
+  if (text.find('#') != std::string::npos || encoded) {
     addresses.tickets.push_back(parse_ticket(text));
     at = addresses.tickets.back().at;
     if (addresses.tickets.back().seed != addresses.tickets.front().seed) {
       throw std::invalid_argument("the tickets are of different swarms; give those of one");
     }
+  } else if (text.size() > kShownMax && !Endpoint::parse(text)) {
+    throw std::invalid_argument(
+        "this is no address HOST:PORT, and no ticket HOST:PORT#TICKET (not shown, as it may be a secret); copy the "
+        "whole "
+        "line from the file `ticket` of a state folder");
   } else {
     at = AddressValue{false}.read(item);
   }

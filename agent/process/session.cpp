@@ -148,6 +148,7 @@ void Session::begin(Hooks hooks) {
                          [this](const Endpoint& to) {
                            PathFound found = paths_.find(to);
                            found.closed = transport_.why_closed(to);
+                           found.surely_closed = transport_.surely_closed(to);
                            return found;
                          }};
   agent_ = std::make_unique<Agent>(options_, parts);  // refuses a config of another swarm than the folder's

@@ -59,6 +59,10 @@ Trusted enter_trust(const Config& config, const StatePlace& place, const std::st
   Trusted trusted{config, nullptr};
   TrustConfig& trust = trusted.config.swarm.trust;
   const TrustConfig before = trust_of(stored);
+  if (!config.agent.tickets.empty() && config.has_swarm && trust.kind == Trust::kOpen) {
+    refuse_trust(
+        "the config says trust: open, and a ticket is given: take the line out of the config, or leave out the ticket");
+  }
   if (!config.agent.tickets.empty()) {
     take_tickets(config.agent, place, before);
   } else if (!place.swarm_key() && before.kind == Trust::kTicket) {
@@ -83,7 +87,7 @@ void hide_memory() { (void)::prctl(PR_SET_DUMPABLE, 0); }
 
 void expect_all(ZmqTransport& transport, const AgentConfig& agent, const std::vector<PeerAddress>& known) {
   for (const Endpoint& at : agent.bootstrap) transport.expect_at({at});
-  for (const PeerAddress& one : known) transport.expect_at(one);
+  for (auto one = known.rbegin(); one != known.rend(); ++one) transport.expect_at(*one);  // who was seen last counts
   for (const Ticket& ticket : agent.tickets) transport.expect_at({ticket.at, ticket.id});
 }
 

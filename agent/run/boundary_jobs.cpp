@@ -40,9 +40,10 @@ bool BoundaryJobs::begin_due(bool training, const Progress& progress, Next next)
 
 // The next checkpoint waits for the one that is being written.
 void BoundaryJobs::look_at_disk(TimePoint now) {
-  if (now - checkpoints_.writing_since() < kDiskPatience) return;
+  const TimePoint began = checkpoints_.writing_since();
+  if (now - began < kDiskPatience || !cadence_.another_due(began, now)) return;
   slow_disk_.say(
-      "the next checkpoint is due, and the disk has not taken the last one for more than 30 s: a crash now goes back "
+      "the next checkpoint is due, and the disk has not taken the last one for more than 30 s. A crash now goes back "
       "to "
       "the one before. Put the state folder on a faster disk (--state), or save less often (agent.checkpoint.every)");
 }

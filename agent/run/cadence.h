@@ -18,6 +18,10 @@ class Cadence {
   void start(TimePoint now) { next_checkpoint_ = next_evaluation_ = now; }
 
   bool checkpoint_due(TimePoint now) const { return now >= next_checkpoint_; }
+  // While one is being written since `began`.
+  bool another_due(TimePoint began, TimePoint now) const {
+    return checkpoint_every_ > Duration::zero() && now - began >= checkpoint_every_;
+  }
   bool evaluation_due(TimePoint now) const { return evaluate_every_ > Duration::zero() && now >= next_evaluation_; }
 
   void save_soon(TimePoint now) { next_checkpoint_ = std::min(next_checkpoint_, now); }

@@ -15,16 +15,16 @@
 namespace starling {
 namespace {
 
-constexpr int kOtherLabels = 22;  // bits of 64 that differ: the shares are further apart than 60 degrees
+constexpr double kNoiseMax = 0.1;  // of few samples, two draws of the same shares would differ
+constexpr int kOtherLabels = 22;   // bits of 64 that differ: the shares are further apart than 60 degrees
 
 // One of 64 random directions, close to normal: the bytes of a hash, less their mean.
 double direction(uint64_t bit, uint64_t label) {
   const uint64_t pair[] = {bit, label};
-  double sum = -8 * 127.5;
-  for (uint64_t bytes = xxh3_64(std::as_bytes(std::span(pair))); bytes > 0; bytes >>= 8) {
-    sum += static_cast<double>(bytes & 0xff);
-  }
-  return sum;
+  constexpr uint64_t kEven = 0x00ff00ff00ff00ff;
+  const uint64_t bytes = xxh3_64(std::as_bytes(std::span(pair)));
+  const uint64_t sums = (bytes & kEven) + ((bytes >> 8) & kEven);  // four, of two bytes each
+  return static_cast<double>((sums * 0x0001000100010001) >> 48) - 8 * 127.5;
 }
 
 }  // namespace
@@ -36,6 +36,12 @@ uint64_t hash_of_classes(const std::vector<std::string>& names) {
 }
 
 uint64_t hash_of_labels(std::span<const uint64_t> counts) {
+  double samples = 0, squares = 0;
+  for (const uint64_t count : counts) {
+    samples += static_cast<double>(count);
+    squares += static_cast<double>(count) * static_cast<double>(count);
+  }
+  if (samples > kNoiseMax * squares) return 0;
   uint64_t hash = 0;
   for (uint64_t bit = 0; bit < 64; ++bit) {
     double sum = 0;

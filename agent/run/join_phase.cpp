@@ -133,7 +133,7 @@ void JoinPhase::look_at_contact() {
         "{} of {} members that this agent trained with are back; it asks {}. A model that one trains alone forgets "
         "what it had of the others, so it waits up to {} for {}, or for one that trains (--alone: not to wait)",
         returned().here, options_.known.members.size(), contact.tried(), print_duration(patience), majority()));
-  } else if (trainer_ && !contact.closed() && (options_.has_model || swarm_.genesis_problem().empty())) {
+  } else if (trainer_ && (options_.has_model || (!contact.closed() && swarm_.genesis_problem().empty()))) {
     if (const size_t here = returned().here; here > 0) {
       spdlog::info("{} of {} members that this agent trained with are back: it goes on", here,
                    options_.known.members.size());

@@ -284,7 +284,8 @@ void store_swarm_key(const std::filesystem::path& dir, const Identity& key) {
   const std::optional<Identity> stored = load_swarm_key(dir);
   if (stored && stored->id() == key.id()) return;
   throw std::runtime_error((dir / kSwarmKeyFile).string() +
-                           " is the key of another swarm; name a new folder with --state");
+                           " is the key of another swarm; name a new folder with --state, or, if no swarm has let "
+                           "this agent in yet (no settings.yaml is there), remove that file");
 }
 
 uint64_t next_generation(const std::filesystem::path& dir) {

@@ -90,7 +90,8 @@ std::string Ticket::to_string() const {
 }
 
 Ticket parse_ticket(std::string_view text) {
-  if (text.size() > kTicketTextMax) refuse_ticket(std::string("a ticket has at most 400 characters") + kCopyAgain);
+  if (text.size() > kTicketTextMax)
+    refuse_ticket("a ticket has at most " + std::to_string(kTicketTextMax) + " characters" + kCopyAgain);
   const size_t mark = text.find('#');
   if (mark == std::string_view::npos) {
     refuse_ticket(text.find("%23") != std::string_view::npos
@@ -106,18 +107,10 @@ Ticket parse_ticket(std::string_view text) {
   return ticket;
 }
 
+// A damaged ticket may have blanks in it, so all after the mark goes.
 std::string hide_tickets(std::string_view text) {
-  constexpr std::string_view kEnds = " \t\r\n,;'\"])}";
-  std::string shown;
-  while (true) {
-    const size_t mark = std::min(text.find('#'), text.find("%23"));
-    shown += text.substr(0, mark);
-    if (mark == std::string_view::npos) return shown;
-    shown += "#...";
-    const size_t end = text.find_first_of(kEnds, mark);
-    if (end == std::string_view::npos) return shown;
-    text = text.substr(end);
-  }
+  const size_t mark = std::min(text.find('#'), text.find("%23"));
+  return std::string(text.substr(0, mark)) + (mark == std::string_view::npos ? "" : "#...");
 }
 
 }  // namespace starling

@@ -136,7 +136,8 @@ struct PeerRecord {
                             # model that the run ended with. Others count as 1
   labelsHash @25 :UInt64;   # of the shares of its labels: bit i is the sign of the sum of the shares, each times the
                             # sum of the bytes of XXH3-64 of (i, label), two u64 in little-endian, less 1020. Few bits
-                            # differ where the shares are alike; about half without a label in common. 0: not known
+                            # differ where the shares are alike; about half without a label in common. 0: not known,
+                            # or too few samples to tell
 }
 
 struct Suspicion {

@@ -40,6 +40,7 @@ constexpr size_t kSealBytesMax = 64;                                            
 constexpr size_t kJudgedLinksMax = 16384;                       // remembered; the others are judged anew
 constexpr Duration kLookEvery = std::chrono::milliseconds(50);  // at handshakes
 constexpr Duration kRefusedLinkLife = std::chrono::seconds(5);  // then another one is tried
+constexpr Duration kDeadLink = std::chrono::seconds(30);        // nothing was taken: ZeroMQ may have given it up
 constexpr Duration kProofPatience = std::chrono::seconds(10);
 constexpr Duration kBrokenOffWithin = std::chrono::seconds(1);  // a full port waits longer (handshake_ivl)
 constexpr int kBrokenHandshakes = 3;                            // in a row: nobody breaks them off by chance
@@ -102,6 +103,7 @@ enum class Closed { kNo, kWantsTicket, kHasNoTickets, kOtherKey };
 struct Expected {
   PeerId id;  // zero: not known
   Closed closed = Closed::kNo;
+  bool guessed = false;
   TimePoint connected;
   int broken = 0;  // handshakes in a row
 };
@@ -147,6 +149,9 @@ void set_curve_client(zmq::socket_t& dealer, const CurveKey& server, const Curve
   set(ZMQ_CURVE_SECRETKEY, own.secret);
 }
 
+// ZeroMQ's name for a link whose owner has opened another one: what waits in it is lost.
+bool is_renamed(const zmq::message_t& routing_id) { return routing_id.size() == 5 && *routing_id.data<char>() == 0; }
+
 uint64_t unix_seconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
@@ -167,10 +172,18 @@ struct Link {
   std::string number;     // the address of the host that is tried now; empty: its name is being looked up
   std::string connected;  // the same, in ZeroMQ's words
   TimePoint tried;        // since then
+  TimePoint taken;        // the last frame, or when it was made
   std::deque<Pending> pending;
   size_t pending_bytes = 0;
   uint64_t last_used = 0;
 };
+
+// Before its socket is closed: a thread of ZeroMQ would wait for ever to tell a monitor that is gone.
+void unwatch(zmq::socket_t& socket, zmq::socket_t& monitor) {
+  if (!monitor) return;
+  (void)zmq_socket_monitor(socket.handle(), nullptr, 0);
+  monitor.close();
+}
 
 size_t bytes_of(const Frame& frame) { return frame.header.size() + frame.payload.size; }
 
@@ -208,6 +221,7 @@ struct ZmqTransportImpl {
   }
   ~ZmqTransportImpl() {
     names.reset();  // it wakes
+    for (auto& [key, link] : links) unwatch(link.socket, link.monitor);
     ::close(wake_fd);
     gate.remove(link_group);
   }
@@ -218,7 +232,7 @@ struct ZmqTransportImpl {
   void wake() const;
   PeerId reader_at(const Endpoint& to) const;
   Link* link_to(const Endpoint& to, Channel channel, const PeerId& reader);
-  bool prepare(Link& link, const PeerId& reader);
+  void prepare(Link& link, const PeerId& reader);
   void look_at_handshakes();
   void note(Link& link, Expected& place, const HandshakeEvent& event) const;
   std::optional<PeerId> member_of(const zmq::message_t& routing_id);
@@ -279,10 +293,14 @@ void ZmqTransportImpl::prove_closed() const {
     set_curve_client(stranger, curve_public(keys->self()).value(), curve_pair(random_seed()));
     zmq::socket_t monitor = watch_handshakes(context, stranger, kHandshakeEvents);
     stranger.connect(zmq_address(host, uint32_t{local.port} + index_of(channel)));
-    zmq_pollitem_t told{monitor.handle(), 0, ZMQ_POLLIN, 0};
-    constexpr auto kPatienceMs = std::chrono::duration_cast<std::chrono::milliseconds>(kProofPatience).count();
-    (void)zmq_poll(&told, 1, static_cast<long>(kPatienceMs));
-    const std::optional<HandshakeEvent> event = next_event(monitor);
+    std::optional<HandshakeEvent> event;
+    const TimePoint deadline = clock.now() + kProofPatience;
+    do {  // a handshake that lasts too long, on a busy machine, is tried again
+      zmq_pollitem_t told{monitor.handle(), 0, ZMQ_POLLIN, 0};
+      (void)zmq_poll(&told, 1, 100);
+      event = next_event(monitor);
+    } while ((!event || event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) && clock.now() < deadline);
+    unwatch(stranger, monitor);
     if (event && event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) continue;
     throw std::runtime_error(
         "the ports of this agent " +
@@ -325,13 +343,16 @@ Link* ZmqTransportImpl::link_to(const Endpoint& to, Channel channel, const PeerI
     found = links.end();
   }
   if (found == links.end()) {
+    if (keys && !curve_public(reader)) return nullptr;  // nobody can have this key
     if (links.size() >= link_count_max) evict_oldest_link();
     try {
       Link link{.socket = make_socket(context, zmq::socket_type::dealer, channel),
                 .monitor = {},
                 .to = to,
                 .channel = channel};
-      if (!prepare(link, reader) || !connect(link)) return nullptr;
+      link.taken = clock.now();
+      prepare(link, reader);
+      if (!connect(link)) return nullptr;
       found = links.emplace(key, std::move(link)).first;
     } catch (const zmq::error_t&) {
       return nullptr;
@@ -346,18 +367,15 @@ PeerId ZmqTransportImpl::reader_at(const Endpoint& to) const {
   return place == expected.end() ? PeerId{} : place->second.id;
 }
 
-// False: nobody can have the reader's key.
-bool ZmqTransportImpl::prepare(Link& link, const PeerId& reader) {
+// REQUIRES: somebody can have the reader's key.
+void ZmqTransportImpl::prepare(Link& link, const PeerId& reader) {
   if (keys) {
-    const std::optional<CurveKey> server = curve_public(reader);
-    if (!server) return false;
-    set_curve_client(link.socket, *server, keys->door());
+    set_curve_client(link.socket, curve_public(reader).value(), keys->door());
     link.socket.set(zmq::sockopt::routing_id, keys->proof_for(reader));
   }
   if (link.channel == Channel::kControl && expected.contains(link.to)) {
     link.monitor = watch_handshakes(context, link.socket, kHandshakeEvents | ZMQ_EVENT_CONNECTED);
   }
-  return true;
 }
 
 void ZmqTransportImpl::look_at_handshakes() {
@@ -384,10 +402,12 @@ void ZmqTransportImpl::note(Link& link, Expected& place, const HandshakeEvent& e
     const bool other_kind = event.value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
     if (!keys && other_kind) place.closed = Closed::kWantsTicket;
     if (keys) place.closed = other_kind ? Closed::kHasNoTickets : Closed::kOtherKey;
+    place.guessed = false;
     link.refused = now;
   } else if (broken_off && ++place.broken >= kBrokenHandshakes && place.closed == Closed::kNo) {
     // A port of the other kind does that too, where its word of it is lost.
     place.closed = keys ? Closed::kOtherKey : Closed::kWantsTicket;
+    place.guessed = true;
   }
 }
 
@@ -436,6 +456,7 @@ void ZmqTransportImpl::evict_oldest_link() {
 void ZmqTransportImpl::close_link(std::map<LinkKey, Link>::iterator link) {
   counters.frames_dropped += link->second.pending.size();
   waiting.erase(link->first);
+  unwatch(link->second.socket, link->second.monitor);
   links.erase(link);
 }
 
@@ -460,7 +481,7 @@ bool ZmqTransportImpl::send_now(Link& link, const Frame& frame) {
   }
   ++counters.frames_sent;
   counters.bytes_sent += bytes_of(frame);
-  link.tried = clock.now();
+  link.tried = link.taken = clock.now();
   if (link.number != link.to.host && good_numbers.size() < kLinksMax) good_numbers[link.to.host] = link.number;
   return true;
 }
@@ -472,6 +493,7 @@ void ZmqTransportImpl::flush(Link& link) {
     if (clock.now() >= first.expires) {
       ++counters.frames_dropped;
       try_next_number(link);
+      if (keys && !link.refused && clock.now() - link.taken >= kDeadLink) link.refused = clock.now();
     } else if (!send_now(link, first.frame)) {
       return;
     }
@@ -489,6 +511,7 @@ void ZmqTransportImpl::flush_all() {
 
 // nullopt: the link is of nobody who may send.
 std::optional<PeerId> ZmqTransportImpl::member_of(const zmq::message_t& routing_id) {
+  if (is_renamed(routing_id)) return std::nullopt;
   std::string proof = routing_id.to_string();
   const auto found = judged.find(proof);
   if (found != judged.end()) return found->second;
@@ -530,7 +553,12 @@ std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* re
   if (keys && !(frame.authenticated = member_of(routing_id))) {
     *refused = true;
     ++counters.frames_refused;
-    gate.cut(link_group, frame.connection, frame.source);
+    // The connection of a renamed link may be its owner's new one by now.
+    if (is_renamed(routing_id)) {
+      gate.frame_refused(link_group, frame.connection, frame.source);
+    } else {
+      gate.cut(link_group, frame.connection, frame.source);
+    }
     return std::nullopt;
   }
   ++counters.frames_received;
@@ -668,6 +696,12 @@ std::string ZmqTransport::why_closed(const Endpoint& at) const {
              "(trust: open). Ask for the ticket that stands in that folder now";
   }
   return "";
+}
+
+bool ZmqTransport::surely_closed(const Endpoint& at) const {
+  if (impl_->keys) return !why_closed(at).empty();
+  const auto place = impl_->expected.find(at);
+  return place != impl_->expected.end() && place->second.closed != Closed::kNo && !place->second.guessed;
 }
 
 void ZmqTransport::cut(const ReceivedFrame& frame) {

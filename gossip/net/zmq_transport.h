@@ -48,6 +48,7 @@ class ZmqTransport final : public Transport {
   void expect_at(const PeerAddress& place);
   // Of such an address: why no link to it opens, for people, with the remedy. Empty: one does, or it is not known yet.
   std::string why_closed(const Endpoint& at) const;
+  bool surely_closed(const Endpoint& at) const;  // that is no guess; with keys a guess is taken for it
 
   SendStatus send(const Endpoint& to, Channel channel, Frame frame) override;
   std::optional<ReceivedFrame> poll() override;

@@ -137,6 +137,7 @@ TEST_F(HandoverTest, ACheckpointHasTheStateOfALoopThatWaits) {
   handover.restore(bytes({4}));
   give(1);
   EXPECT_EQ(handover.wait(kAtOnce), Answer::kRestored);
+  handover.took_restored();
   EXPECT_EQ(*handover.restored(), bytes({4}));
   EXPECT_EQ(handover.wait(kAtOnce), Answer::kGo);
 }
@@ -148,6 +149,7 @@ TEST_F(HandoverTest, AFreshStateDoesNotReplaceWhatIsToBeRestored) {
   EXPECT_EQ(handover.ask_for_state(), bytes({4}));
   give(1);
   EXPECT_EQ(handover.wait(kAtOnce), Answer::kRestored);
+  handover.took_restored();
   handover.give_state(bytes({9}));
   handover.leave();
   EXPECT_EQ(handover.ask_for_state(), bytes({9})) << "the loop has taken it, and went on";
@@ -205,15 +207,46 @@ TEST_F(HandoverTest, AStateIsKeptUntilACheckpointHasIt) {
   handover.restore(bytes({3}));
   give(1);
   EXPECT_EQ(handover.wait(kAtOnce), Answer::kRestored);
+  handover.took_restored();
   EXPECT_EQ(*handover.restored(), bytes({3}));
   handover.give_state(bytes({4}));
   EXPECT_EQ(handover.restored(), nullptr);
+}
+
+TEST_F(HandoverTest, ALoopThatLeavesNeedNotGiveItsStateAgainBeforeItsNextStep) {
+  give(8);
+  (void)handover.wait(kAtOnce);
+  handover.give_state(bytes({1}));
+  std::thread worker([&] { handover.leave(); });
+  worker.join();
+  EXPECT_EQ(handover.ask_for_state(), bytes({1}));
+  EXPECT_EQ(handover.ask_for_state(), bytes({1})) << "and again, where the disk was full";
+}
+
+TEST_F(HandoverTest, ALoopThatLeavesWithoutItsStateKeepsTheCheckpointBefore) {
+  give(8);
+  (void)handover.wait(kAtOnce);
+  handover.give_state(bytes({1}));
+  (void)handover.step(1, 1, kAtOnce);
+  handover.has_no_state();
+  handover.leave();
+  EXPECT_THROW((void)handover.ask_for_state(), StateMissing);
+}
+
+TEST_F(HandoverTest, ARestartIsToldUntilItsStateIsTaken) {
+  handover.restore(bytes({4}));
+  give(2);
+  EXPECT_EQ(handover.wait(kAtOnce), Answer::kRestored);
+  EXPECT_EQ(handover.wait(kAtOnce), Answer::kRestored) << "an interrupt came in between";
+  handover.took_restored();
+  EXPECT_EQ(handover.wait(kAtOnce), Answer::kGo);
 }
 
 TEST_F(HandoverTest, WhatALoopCouldNotTakeIsSavedAgain) {
   handover.restore(bytes({3}));
   give(1);
   EXPECT_EQ(handover.wait(kAtOnce), Answer::kRestored);
+  handover.took_restored();
   handover.has_no_state();
   handover.leave();
   EXPECT_EQ(handover.ask_for_state(), bytes({3}));

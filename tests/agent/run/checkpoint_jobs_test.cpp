@@ -188,8 +188,16 @@ TEST_F(BesideSteps, ADiskThatStandsStillIsNamedWhereTheNextCheckpointWaitsForIt)
   }
   EXPECT_NE(log.str().find("the disk has not taken the last one for more than 30 s"), std::string::npos) << log.str();
   EXPECT_EQ(log.str().find("the next checkpoint"), log.str().rfind("the next checkpoint")) << "not at each boundary";
+  log.str("");
+  BoundaryJobs rare({std::chrono::hours(1), Duration::zero()}, make_jobs(), *trainer_, pace, clock_, saves_);
+  rare.start();
+  ASSERT_TRUE(rare.begin_due(true, {.steps = 9}, [] {}));
+  worker_.run_completions();
+  clock_.advance(std::chrono::minutes(5));
+  EXPECT_FALSE(rare.begin_due(true, {.steps = 10}, [] {}));
+  EXPECT_EQ(log.str(), "") << "none is due for 55 minutes";
   spdlog::set_default_logger(before);
-  finish(1);
+  finish(2);
 }
 
 TEST_F(BesideSteps, ADiskThatFillsUpIsToldAndCostsNothingElse) {

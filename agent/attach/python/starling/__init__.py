@@ -63,10 +63,10 @@ class Swarm:
   parameters, by a pattern, names or a function of a name; None: those that require grad. buffers: 'average' running
   means and the like, or keep them 'local'. frozen: 'check' that all members hold the same parameters that do not
   require grad, or 'ignore' it, at all of them. extra: a function whose value is saved with each checkpoint; after a
-  restart it is `restored_extra`. alone: a member that starts again waits for none of those it knew. labels: those of
-  this loop's samples, integers from 0 on; then a warning says where Adam suffers by what the members hold. timeout:
-  seconds to hear from a member. agent: this machine's own keys, as a dict; all other arguments are keys of `swarm` in a
-  config: local_steps=8, exchange={'kind': 'group'}.
+  restart it is `restored_extra`. alone: a member that starts again waits for none of those it knew. labels: of this
+  loop's samples, integers from 0 on. A warning then says if other members hold other labels and the optimizer is like
+  Adam. timeout: seconds to hear from a member. agent: this machine's own keys, as a dict; all other arguments are keys
+  of `swarm` in a config: local_steps=8, exchange={'kind': 'group'}.
   """
 
   WHOLE_ROUNDS = False  # because other processes count the steps to the boundary
@@ -198,8 +198,10 @@ class Swarm:
       self._wait_for_turn(result, until)
     except KeyboardInterrupt:
       result = _C.starling_wait(self._handle, _SLICE_MS)
+      if result == lib.STATE_WANTED:  # else the agent waits for a minute
+        _C.starling_put_state(self._handle, None, lib.NO_STATE)
       if result in (lib.GO, lib.CHANGED, lib.RESTORED):  # mostly a boundary ends meanwhile
-        self._take_back(result)
+        self._take_back(lib.RESTORED if self._restoring else result)
       raise
 
   def _wait_for_turn(self, result, until):
@@ -227,6 +229,8 @@ class Swarm:
 
   @torch.no_grad()
   def _take_back(self, result):
+    if result == lib.RESTORED:
+      self._restoring = True  # until it is loaded
     if not self._moved:
       self._moved = True
       self._block.move()
@@ -299,7 +303,8 @@ class Swarm:
     finally:  # the agent waits for it
       with saved.getbuffer() as view:
         data = (ctypes.c_char * size).from_buffer(view) if size != lib.NO_STATE else None
-        _C.starling_put_state(self._handle, data, size)
+        if _C.starling_put_state(self._handle, data, size) == lib.FAILED:  # no memory for a copy
+          _C.starling_put_state(self._handle, None, lib.NO_STATE)
         del data
 
   def _local_tensors(self):
@@ -330,7 +335,7 @@ class Swarm:
     size = _C.starling_take_state(self._handle, None, 0)
     room = ctypes.create_string_buffer(max(size, 0))
     _C.starling_take_state(self._handle, room, len(room))
-    self._state, self._restoring = room.raw, size > 0
+    self._state = room.raw
 
   @torch.no_grad()
   def _restore(self):

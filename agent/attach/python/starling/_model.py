@@ -112,22 +112,28 @@ def refuse_optimizer(optimizer, model):
 
 
 LABELS_MAX = 2**20
-ADAPTIVE = {'betas', 'alpha', 'rho', 'lr_decay'}  # what Adam, RMSprop, Adadelta and Adagrad have
+# What Adam, RMSprop, Adadelta, Adagrad, Adafactor (of torch, of transformers) and Rprop have.
+ADAPTIVE = {'betas', 'alpha', 'rho', 'lr_decay', 'beta2_decay', 'decay_rate', 'etas'}
 
 
 def label_counts(labels):
   """Samples by label."""
   if labels is None:
     return []
-  values = torch.as_tensor(labels).flatten()
+  try:
+    values = torch.as_tensor(labels).flatten()
+  except (TypeError, ValueError, RuntimeError):  # texts, say
+    values = torch.empty(0)
   if values.is_floating_point() or values.is_complex() or values.numel() == 0:
     raise ValueError('labels= takes the integer labels of the samples, such as dataset.targets')
+  values = values.long()
   if values.min() < 0 or values.max() >= LABELS_MAX:
     span = f'from {values.min()} to {values.max()}'
     raise ValueError(f'labels= has labels {span}; they must be from 0 to {LABELS_MAX - 1}')
-  return torch.bincount(values.long()).tolist()
+  return torch.bincount(values).tolist()
 
 
 def is_adaptive(optimizer):
   """Whether it scales the steps of each element by what it has seen."""
-  return any(ADAPTIVE & group.keys() for group in getattr(optimizer, 'param_groups', []))
+  groups = getattr(optimizer, 'param_groups', [])
+  return any(ADAPTIVE & group.keys() and 'lambd' not in group for group in groups)  # ASGD has both
