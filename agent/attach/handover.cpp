@@ -68,6 +68,7 @@ void Handover::give_state(std::span<const std::byte> state) {
   if (!has_restored_) {  // a loop that has not taken it has a fresh one
     state_.emplace(state.begin(), state.end());
     ++states_given_;
+    no_state_ = false;
     restored_ = nullptr;
     keeps_state_ |= !state.empty();
   }
@@ -78,6 +79,7 @@ void Handover::give_state(std::span<const std::byte> state) {
 
 void Handover::has_no_state() {
   const std::lock_guard lock(mutex_);
+  no_state_ = true;
   wants_state_ = false;
   to_worker_.notify_all();
 }
@@ -165,8 +167,9 @@ Handover::Bytes Handover::ask_for_state() {
 Handover::Bytes Handover::last_state() {
   if (state_) return *state_;
   if (restored_) return *restored_;  // the loop could not take it
-  if (keeps_state_ && !over_) {
-    throw StateMissing("the loop left without the state of its optimizer, so the checkpoint before stays the last one");
+  if (no_state_ && !over_) {
+    throw StateMissing(
+        "the loop left and had no state of its optimizer to give, so the checkpoint before stays the last one");
   }
   if (keeps_state_) {
     spdlog::warn(

@@ -81,6 +81,7 @@ class Handover {
   bool wants_state_ = false, has_restored_ = false;
   bool last_state_ = false;   // the loop has given it after the end, or gives none
   bool keeps_state_ = false;  // the loop has given one that was not empty
+  bool no_state_ = false;     // the last word of the loop was that it has none now
   LocalSteps asked_;
   StepReport report_;
   double loss_sum_ = 0;
