@@ -83,26 +83,22 @@ void greet(const Config& config, const StatePlace& place, const Endpoint& bound,
   observer.on(Started{name, place.id().hex(), advertise.to_string(), place.generation()});
 }
 
-// The line stands on a terminal alone: a reader of a log could join, and invite others.
-void invite_by_ticket(const Session& session) {
-  const std::string line = "starling agent --bootstrap " + session.ticket() + " --data FOLDER";
-  if (isatty(STDERR_FILENO) != 0) print_to_stderr("others join with: " + line + "\n");
-  spdlog::info(
-      "others join with the ticket in {}/ticket: starling agent --bootstrap HOST:PORT#TICKET --data FOLDER. A holder "
-      "of it can join and invite others",
-      session.place().folder());
-}
-
-// Two agents on one machine need a port and a state folder each.
+// Two agents on one machine need a port and a state folder each. A ticket stands on a terminal alone: a reader of a log
+// could join, and invite others.
 void invite(const Session& session) {
-  if (!session.ticket().empty()) return invite_by_ticket(session);
   const Endpoint& advertise = session.advertise();
-  const bool local = is_loopback(advertise.host);
-  const std::string apart = " --listen " + Endpoint{advertise.host, 0}.to_string() +
-                            " --state NEW_FOLDER   "
-                            "(from elsewhere: --advertise HOST:PORT here)";
-  spdlog::info("others{} join with: starling agent --bootstrap {} --data FOLDER{}", local ? " on this machine" : "",
-               advertise.to_string(), local ? apart : "");
+  const bool local = is_loopback(advertise.host), open = session.ticket().empty();
+  const std::string apart = local ? " --listen " + Endpoint{advertise.host, 0}.to_string() +
+                                        " --state NEW_FOLDER   (from elsewhere: --advertise HOST:PORT here)"
+                                  : "";
+  const std::string others = local ? "others on this machine join with" : "others join with";
+  const auto line = [&apart](const std::string& at) {
+    return "starling agent --bootstrap " + at + " --data FOLDER" + apart;
+  };
+  if (open) return spdlog::info("{}: {}", others, line(advertise.to_string()));
+  if (isatty(STDERR_FILENO) != 0) print_to_stderr(others + ": " + line(session.ticket()) + "\n");
+  spdlog::info("{} the ticket in {}/ticket, by which they can invite others too: {}", others, session.place().folder(),
+               line("HOST:PORT#TICKET"));
 }
 
 void warn_of_loopback(const AgentConfig& agent, const Endpoint& advertise) {

@@ -109,9 +109,8 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
      {[](const AgentStatus& status) { return status.links.strangers; },
       [](const AgentStatus& status) {
         return fmt::format(
-            "{} times somebody without a ticket of this swarm came to this agent's ports, and was not let in. If that "
-            "is "
-            "yours, start it with the line in the file `ticket` of this state folder, or update the older program",
+            "links that were not let in, as they came without a ticket of this swarm: {}. If an agent of yours opens "
+            "them, start it by the line in the file `ticket` of this state folder, or update its program",
             status.links.strangers);
       }}},
     {"joins refused",

@@ -246,6 +246,7 @@ std::string to_base64(std::span<const uint8_t> bytes) {
 }
 
 std::vector<uint8_t> from_base64(std::string_view text) {
+  if (text.empty()) return {};
   std::vector<uint8_t> bytes(text.size());
   size_t size = 0;
   const int failed = sodium_base642bin(bytes.data(), bytes.size(), text.data(), text.size(), nullptr, &size, nullptr,
@@ -254,7 +255,9 @@ std::vector<uint8_t> from_base64(std::string_view text) {
   return bytes;
 }
 
-void wipe(std::span<uint8_t> secret) { sodium_memzero(secret.data(), secret.size()); }
+void wipe(std::span<uint8_t> secret) {
+  if (!secret.empty()) sodium_memzero(secret.data(), secret.size());
+}
 
 bool verify(const PeerId& signer, std::span<const std::byte> message, const Signature& signature) {
   return crypto_sign_verify_detached(signature.data(), reinterpret_cast<const unsigned char*>(message.data()),
