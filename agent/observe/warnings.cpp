@@ -109,8 +109,9 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
      {[](const AgentStatus& status) { return status.links.strangers; },
       [](const AgentStatus& status) {
         return fmt::format(
-            "links that were not let in, as they came without a ticket of this swarm: {}. If an agent of yours opens "
-            "them, start it by the line in the file `ticket` of this state folder, or update its program",
+            "{} links without a ticket of this swarm came to this agent's ports, and were not let in. If an agent of "
+            "yours "
+            "opens them, start it by the line in the file `ticket` of this state folder, or update its program",
             status.links.strangers);
       }}},
     {"joins refused",
