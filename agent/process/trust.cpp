@@ -36,7 +36,7 @@ void begin_with_tickets(const AgentConfig& agent, const StatePlace& place) {
   place.keep_swarm_key(Identity(random_seed()));
 }
 
-void check_folder(const Config& config, const StatePlace& place, const TrustConfig& before) {
+void check_folder(const StatePlace& place, const TrustConfig& before) {
   const std::string key = place.folder() + "/swarm.key";
   if (before.kind == Trust::kOpen) {
     refuse_trust(key + " lies in the folder of a swarm without tickets; move it away");
@@ -46,11 +46,6 @@ void check_folder(const Config& config, const StatePlace& place, const TrustConf
                  " describes: restore it from a copy, or move it away and start with --bootstrap HOST:PORT#TICKET of "
                  "that swarm");
   }
-  if (config.has_swarm && config.swarm.trust.kind == Trust::kOpen) {
-    refuse_trust("the config says trust: open, and the ticket or the state folder " + place.folder() +
-                 " is of a swarm that has tickets: take the line out of the config, or leave out the ticket and name a "
-                 "new folder with --state");
-  }
 }
 
 }  // namespace
@@ -59,9 +54,11 @@ Trusted enter_trust(const Config& config, const StatePlace& place, const std::st
   Trusted trusted{config, nullptr};
   TrustConfig& trust = trusted.config.swarm.trust;
   const TrustConfig before = trust_of(stored);
-  if (!config.agent.tickets.empty() && config.has_swarm && trust.kind == Trust::kOpen) {
-    refuse_trust(
-        "the config says trust: open, and a ticket is given: take the line out of the config, or leave out the ticket");
+  const bool given = !config.agent.tickets.empty() || place.swarm_key();
+  if (given && config.has_swarm && trust.kind == Trust::kOpen) {
+    refuse_trust("the config says trust: open, and the ticket or the state folder " + place.folder() +
+                 " is of a swarm that has tickets: take the line out of the config, or leave out the ticket and name a "
+                 "new folder with --state");
   }
   if (!config.agent.tickets.empty()) {
     take_tickets(config.agent, place, before);
@@ -76,7 +73,7 @@ Trusted enter_trust(const Config& config, const StatePlace& place, const std::st
     if (trust.kind == Trust::kAuto) trust.kind = Trust::kOpen;
     return trusted;
   }
-  check_folder(config, place, before);
+  check_folder(place, before);
   trust = {Trust::kTicket, place.swarm_key()->id()};
   hide_memory();
   trusted.keys = std::make_shared<MemberKeys>(place.identity(), *place.swarm_key());
@@ -87,7 +84,7 @@ void hide_memory() { (void)::prctl(PR_SET_DUMPABLE, 0); }
 
 void expect_all(ZmqTransport& transport, const AgentConfig& agent, const std::vector<PeerAddress>& known) {
   for (const Endpoint& at : agent.bootstrap) transport.expect_at({at});
-  for (auto one = known.rbegin(); one != known.rend(); ++one) transport.expect_at(*one);  // who was seen last counts
+  for (auto one = known.rbegin(); one != known.rend(); ++one) transport.expect_at(*one);  // the one seen last counts
   for (const Ticket& ticket : agent.tickets) transport.expect_at({ticket.at, ticket.id});
 }
 
