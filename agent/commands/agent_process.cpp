@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +12,7 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/commands/commands.h"
+#include "agent/commands/invite.h"
 #include "agent/data/dataset.h"
 #include "agent/observe/exchange_sums.h"
 #include "agent/observe/log.h"
@@ -83,22 +82,14 @@ void greet(const Config& config, const StatePlace& place, const Endpoint& bound,
   observer.on(Started{name, place.id().hex(), advertise.to_string(), place.generation()});
 }
 
-// Two agents on one machine need a port and a state folder each. A ticket stands on a terminal alone: a reader of a log
-// could join, and invite others.
+// Two agents on one machine need a port and a state folder each.
 void invite(const Session& session) {
   const Endpoint& advertise = session.advertise();
-  const bool local = is_loopback(advertise.host), open = session.ticket().empty();
-  const std::string apart = local ? " --listen " + Endpoint{advertise.host, 0}.to_string() +
-                                        " --state NEW_FOLDER   (from elsewhere: --advertise HOST:PORT here)"
-                                  : "";
-  const std::string others = local ? "others on this machine join with" : "others join with";
-  const auto line = [&apart](const std::string& at) {
-    return "starling agent --bootstrap " + at + " --data FOLDER" + apart;
-  };
-  if (open) return spdlog::info("{}: {}", others, line(advertise.to_string()));
-  if (isatty(STDERR_FILENO) != 0) print_to_stderr(others + ": " + line(session.ticket()) + "\n");
-  spdlog::info("{} the ticket in {}/ticket, by which they can invite others too: {}", others, session.place().folder(),
-               line("HOST:PORT#TICKET"));
+  const bool local = is_loopback(advertise.host);
+  const std::string apart = " --listen " + Endpoint{advertise.host, 0}.to_string() +
+                            " --state NEW_FOLDER   (from elsewhere: --advertise HOST:PORT here)";
+  say_join_line(local ? "others on this machine join with" : "others join with", session.place(), advertise,
+                local ? apart : "");
 }
 
 void warn_of_loopback(const AgentConfig& agent, const Endpoint& advertise) {

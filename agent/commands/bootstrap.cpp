@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -7,10 +5,10 @@
 
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
+#include "agent/commands/invite.h"
 #include "agent/config/settings.h"
 #include "agent/observe/log.h"
 #include "agent/observe/member_report.h"
-#include "agent/observe/terminal_line.h"
 #include "agent/observe/warnings.h"
 #include "agent/process/address_watch.h"
 #include "agent/process/host_address.h"
@@ -64,16 +62,6 @@ AgentStatus registry_status(const Registry& registry, const TransportCounters& t
   return status;
 }
 
-void invite(const StatePlace& place, const Endpoint& at) {
-  const std::string ticket = place.ticket(at);
-  const std::string line =
-      "starling agent --bootstrap " + (ticket.empty() ? at.to_string() : ticket) + " --data FOLDER";
-  if (ticket.empty()) return spdlog::info("join with: {}", line);
-  if (isatty(STDERR_FILENO) != 0) print_to_stderr("join with: " + line + "\n");
-  spdlog::info("join with the ticket in {}/ticket: starling agent --bootstrap HOST:PORT#TICKET --data FOLDER",
-               place.folder());
-}
-
 int run_registry(const Config& given) {
   StopSignals signals;
   const SteadyClock clock;
@@ -101,7 +89,7 @@ int run_registry(const Config& given) {
   place.store_address(self.endpoint);
   AddressWatch addresses(config.agent, transport.local(), self.endpoint, [&transport] { transport.wake(); });
   spdlog::info("registry {} listens on {}", place.id().short_name(), transport.local().to_string());
-  invite(place, self.endpoint);
+  say_join_line("join with", place, self.endpoint, "");
 
   TimePoint next_status = clock.now();
   while (!signals.stop_asked()) {

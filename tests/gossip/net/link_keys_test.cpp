@@ -9,18 +9,13 @@
 
 #include "gossip/limits.h"
 #include "gossip/net/zmq_transport.h"
+#include "tests/gossip/net/numbered_identity.h"
 
 namespace starling {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-Identity identity_of(uint8_t number) {
-  KeySeed seed{};
-  seed[0] = number;
-  return Identity(seed);
-}
 
 class LinkKeysTest : public testing::Test {
  protected:

@@ -5,15 +5,10 @@
 #include <string>
 
 #include "gossip/rng.h"
+#include "tests/gossip/net/numbered_identity.h"
 
 namespace starling {
 namespace {
-
-Identity identity_of(uint8_t number) {
-  KeySeed seed{};
-  seed[0] = number;
-  return Identity(seed);
-}
 
 class MemberKeysTest : public testing::Test {
  protected:

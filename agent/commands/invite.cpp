@@ -1,0 +1,22 @@
+#include "agent/commands/invite.h"
+
+#include <unistd.h>
+
+#include <spdlog/spdlog.h>
+
+#include "agent/observe/terminal_line.h"
+
+namespace starling {
+
+void say_join_line(const std::string& others, const StatePlace& place, const Endpoint& at, const std::string& flags) {
+  const auto line = [&flags](const std::string& to) {
+    return "starling agent --bootstrap " + to + " --data FOLDER" + flags;
+  };
+  const std::string ticket = place.ticket(at);
+  if (ticket.empty()) return spdlog::info("{}: {}", others, line(at.to_string()));
+  if (isatty(STDERR_FILENO) != 0) print_to_stderr(others + ": " + line(ticket) + "\n");
+  spdlog::info("{} the ticket in {}/ticket, by which they can invite others too: {}", others, place.folder(),
+               line("HOST:PORT#TICKET"));
+}
+
+}  // namespace starling
