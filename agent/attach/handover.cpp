@@ -173,9 +173,8 @@ Handover::Bytes Handover::last_state() {
   }
   if (keeps_state_) {
     spdlog::warn(
-        "the loop gave no state of its optimizer after its last step, so a restart begins with a fresh one. Let it "
-        "give "
-        "one before it finishes");
+        "the loop gave no state of its optimizer after its last step, so a restart begins with a fresh one. Let the "
+        "loop give one before it finishes");
   }
   return {};
 }
