@@ -90,10 +90,9 @@ Only this machine needs it; further ones fetch the model.
 
 constexpr const char* kNext =
     R"(wrote %s. Next, on this machine (HOST is its name or address, as other machines see it):
-  starling bootstrap
-  starling agent --config %s --bootstrap HOST:7400%s
-and on each further one:
-  starling agent --bootstrap HOST:7400 --data FOLDER
+  starling agent --config %s%s
+and on each further one, by the ticket that the first one prints (also in starling-state/ticket):
+  starling agent --bootstrap HOST:7410#TICKET --data FOLDER
 Training begins when 2 agents are there; add --wait-for N to the first one for another number.
 )";
 
@@ -123,8 +122,8 @@ agent:                                # this machine alone
 constexpr const char* kOwnNext = R"(wrote %s. Next, in the script that trains:
   import starling
   swarm = starling.join(model, optimizer, config="%s")
-and on each further machine (HOST is this one, as others see it):
-  swarm = starling.join(model, optimizer, bootstrap="HOST:7400")
+and on each further machine, by the ticket in this one's starling-state/ticket (HOST is this one, as others see it):
+  swarm = starling.join(model, optimizer, bootstrap="HOST:7400#TICKET")
 after each optimizer.step():
   if not swarm.step(loss): break
 and behind the loop:

@@ -381,7 +381,8 @@ void add_training(std::vector<ConfigField>& t) {
   t.push_back(since("0.3.0", "open",
                     row("swarm.trust", "",
                         "Agents that get in: ticket (those with a ticket of the swarm; links are encrypted) | open "
-                        "(all that reach a port) | auto (ticket where one is given, else open).",
+                        "(all that reach a port) | auto. With auto a new swarm has tickets if it listens beyond "
+                        "loopback.",
                         AT(swarm.trust), TrustValue{})));
   t.push_back(
       named("swarm.consensus_tolerance",

@@ -136,6 +136,9 @@ void Session::begin(Hooks hooks) {
                          [this](uint64_t swarm_id, const std::string& settings) -> std::unique_ptr<StateKeeper> {
                            hooks_.entered();
                            place_.store_settings(settings);
+                           if (!trusted_.keys && others_reach(trusted_.config.agent)) {
+                             warn_of_open_swarm(advertise(), place_.folder());
+                           }
                            return std::make_unique<FileKeeper>(place_.folder(), swarm_id, place_.generation(),
                                                                trusted_.config.agent.checkpoint_keep,
                                                                [this] { place_.mend(); });

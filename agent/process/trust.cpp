@@ -5,7 +5,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include <spdlog/spdlog.h>
+
 #include "agent/config/settings.h"
+#include "gossip/net/name_cache.h"
 
 namespace starling {
 namespace {
@@ -34,6 +37,12 @@ void begin_with_tickets(const AgentConfig& agent, const StatePlace& place) {
         "folder there, or leave --bootstrap out to begin a new swarm");
   }
   place.keep_swarm_key(Identity(random_seed()));
+}
+
+// A new swarm has tickets unless its config says otherwise, or only processes of this machine reach it.
+bool begins_with_tickets(const Config& config) {
+  if (!config.has_swarm || config.swarm.trust.kind == Trust::kOpen) return false;
+  return config.swarm.trust.kind == Trust::kTicket || (config.agent.bootstrap.empty() && others_reach(config.agent));
 }
 
 void check_folder(const StatePlace& place, const TrustConfig& before) {
@@ -66,7 +75,7 @@ Trusted enter_trust(const Config& config, const StatePlace& place, const std::st
     refuse_trust(place.folder() +
                  "/swarm.key is gone, and this swarm lets in nobody without it: restore it from a "
                  "copy, or start with --bootstrap HOST:PORT#TICKET of that swarm");
-  } else if (!place.swarm_key() && stored.empty() && config.has_swarm && trust.kind == Trust::kTicket) {
+  } else if (!place.swarm_key() && stored.empty() && begins_with_tickets(config)) {
     begin_with_tickets(config.agent, place);
   }
   if (!place.swarm_key()) {
@@ -78,6 +87,17 @@ Trusted enter_trust(const Config& config, const StatePlace& place, const std::st
   hide_memory();
   trusted.keys = std::make_shared<MemberKeys>(place.identity(), *place.swarm_key());
   return trusted;
+}
+
+bool others_reach(const AgentConfig& agent) {
+  return !is_loopback(agent.listen.host) || (agent.advertise && !is_loopback(agent.advertise->host));
+}
+
+void warn_of_open_swarm(const Endpoint& advertise, const std::string& folder) {
+  spdlog::warn(
+      "this swarm is open: all that reach {} or the next port can read its model, join and disturb it. In a closed "
+      "network that is fine; else begin a swarm with tickets from this model ('starling init --from {} new.yaml')",
+      advertise.to_string(), folder);
 }
 
 void hide_memory() { (void)::prctl(PR_SET_DUMPABLE, 0); }

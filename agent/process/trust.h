@@ -17,9 +17,16 @@ struct Trusted {
   std::shared_ptr<const MemberKeys> keys;  // null: open
 };
 
-// `stored`: the agreed settings of the folder; empty: none. The first agent of a swarm makes its key. Where there is a
-// key, memory is hidden. Throws std::runtime_error, with the remedy, where the three do not go together.
+// `stored`: the agreed settings of the folder; empty: none. The first agent of a swarm makes its key where its config
+// says trust: ticket, or auto while other machines reach it and it was told no bootstrap. Where there is a key, memory
+// is hidden. Throws std::runtime_error, with the remedy, where the three do not go together.
 Trusted enter_trust(const Config& config, const StatePlace& place, const std::string& stored);
+
+// Whether other machines may open links to this agent: it listens beyond loopback, or advertises an address there.
+bool others_reach(const AgentConfig& agent);
+
+// For each start in a swarm without tickets that others reach.
+void warn_of_open_swarm(const Endpoint& advertise, const std::string& folder);
 
 // No core of this process is dumped from now on, and other processes of its user cannot read its memory.
 void hide_memory();

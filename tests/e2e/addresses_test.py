@@ -24,8 +24,7 @@ class OwnAddress(machines.Case):
   def pair(self, first, other, *extra):
     """A swarm of two machines; the second one begins where the first one says."""
     a = self.agent_on(first, 'a', '--config', self.quadratic(), '--listen', f'[::]:{PORT}', *extra)
-    self.wait_log(a, 'join with')
-    address = a.log().split('--bootstrap ')[1].split()[0]
+    address = self.way_to(a)
     b = self.agent_on(other, 'b', '--bootstrap', address, '--listen', f'0.0.0.0:{PORT}')
     self.exchanges_go_on(a, b)
     return a, b
@@ -72,8 +71,9 @@ class OwnAddress(machines.Case):
     self.machine('one', '10.77.0.1/24')
     self.machine('two', '10.77.0.2/24')
     a = self.agent_on('one', 'a', '--config', self.quadratic())
-    self.wait_log(a, 'join with')
-    b = self.agent_on('two', 'b', '--bootstrap', f'10.77.0.1:{PORT}', '--advertise', f'127.0.0.1:{PORT}')
+    b = self.agent_on(
+      'two', 'b', '--bootstrap', self.way_to(a, f'10.77.0.1:{PORT}'), '--advertise', f'127.0.0.1:{PORT}'
+    )
     self.wait_log(a, f'agent b at 10.77.0.2 names itself 127.0.0.1:{PORT}', f'--advertise 10.77.0.2:{PORT}')
     self.wait_log(b, 'where only this machine reaches it', f'agent b at 10.77.0.2 names itself 127.0.0.1:{PORT}')
 
@@ -84,8 +84,7 @@ class ChangedAddress(machines.Case):
       self.machine(name, address)
     listen = f'[::]:{PORT}'
     a = self.agent_on('one', 'a', '--config', self.quadratic(), '--listen', listen)
-    self.wait_log(a, 'join with')
-    address = a.log().split('--bootstrap ')[1].split()[0]
+    address = self.way_to(a)
     others = [
       self.agent_on(machine, name, '--bootstrap', address, '--listen', listen)
       for machine, name in (('two', 'b'), ('three', 'c'))
@@ -129,8 +128,7 @@ class Names(machines.Case):
     self.machine('one', '10.77.0.1/24')
     self.machine('two', *addresses_of_two, hosts=hosts)
     a = self.agent_on('one', 'a', '--config', self.quadratic())
-    self.wait_log(a, 'join with')
-    b = self.agent_on('two', 'b', '--bootstrap', f'seed.test:{PORT}')
+    b = self.agent_on('two', 'b', '--bootstrap', self.way_to(a, f'seed.test:{PORT}'))
     self.exchanges_go_on(a, b)
     self.assertEqual(b.address(), f'10.77.0.2:{PORT}', 'of the family that answers' + self.logs())
 
@@ -159,8 +157,7 @@ class Paths(machines.Case):
     self.without_offload('one', 'two')
     machines.ip('link', 'set', 'to-two', 'mtu', '1280')
     a = self.agent_on('one', 'a', '--config', self.quadratic())
-    self.wait_log(a, 'join with')
-    b = self.agent_on('two', 'b', '--bootstrap', f'10.77.0.1:{PORT}')
+    b = self.agent_on('two', 'b', '--bootstrap', self.way_to(a, f'10.77.0.1:{PORT}'))
     self.wait_log(b, 'MTU', 'tcp_mtu_probing')
     self.wait_log(a, 'MTU', '10.77.0.2')
 
@@ -169,8 +166,7 @@ class Paths(machines.Case):
     self.machine('two', 'fd77::2/64')
     self.without_offload('one', 'two')
     a = self.agent_on('one', 'a', '--config', self.quadratic(dimension=100000))
-    self.wait_log(a, 'join with')
-    b = self.agent_on('two', 'b', '--bootstrap', f'[fd77::1]:{PORT}')
+    b = self.agent_on('two', 'b', '--bootstrap', self.way_to(a, f'[fd77::1]:{PORT}'))
     self.exchanges_go_on(a, b)
     machines.ip('link', 'set', 'to-two', 'mtu', '1300')
     self.wait(lambda: 'MTU' in a.log() or 'MTU' in b.log(), 'the hole to be named')
@@ -179,8 +175,7 @@ class Paths(machines.Case):
     self.machine('one', '10.77.0.1/24')
     self.machine('two', '10.77.0.2/24')
     a = self.agent_on('one', 'a', '--config', self.quadratic(dimension=100000))
-    self.wait_log(a, 'join with')
-    b = self.agent_on('two', 'b', '--bootstrap', f'10.77.0.1:{PORT}')
+    b = self.agent_on('two', 'b', '--bootstrap', self.way_to(a, f'10.77.0.1:{PORT}'))
     self.exchanges_go_on(a, b)
     machines.ip('link', 'set', 'to-two', 'down')
     self.wait_log(a, ' is gone')
@@ -192,8 +187,7 @@ class Paths(machines.Case):
     self.machine('one', '10.77.0.1/24')
     self.machine('two', '10.77.0.2/24')
     a = self.agent_on('one', 'a', '--config', self.quadratic())
-    self.wait_log(a, 'join with')
-    b = self.agent_on('two', 'b', '--bootstrap', f'10.77.0.1:{PORT}', '--advertise', '10.77.0.99:7400')
+    b = self.agent_on('two', 'b', '--bootstrap', self.way_to(a, f'10.77.0.1:{PORT}'), '--advertise', '10.77.0.99:7400')
     self.wait_log(a, 'agent b asks to join from 10.77.0.2', '10.77.0.99:7400')
     self.wait_log(b, f'10.77.0.1:{PORT} takes connections', 'they go to 10.77.0.99:7400')
 
@@ -204,9 +198,8 @@ class Paths(machines.Case):
     self.at('one', 'route', 'add', 'prohibit', '10.77.0.2/32')
     self.at('two', 'route', 'add', 'prohibit', '10.77.0.1/32')
     c = self.agent_on('three', 'c', '--config', self.quadratic())
-    self.wait_log(c, 'join with')
-    a = self.agent_on('one', 'a', '--bootstrap', f'10.77.0.3:{PORT}')
-    b = self.agent_on('two', 'b', '--bootstrap', f'10.77.0.3:{PORT}')
+    a = self.agent_on('one', 'a', '--bootstrap', self.way_to(c))
+    b = self.agent_on('two', 'b', '--bootstrap', self.way_to(c))
     self.exchanges_go_on(a, b, c)
     for here, there, own in ((a, 2, 1), (b, 1, 2)):
       name = 'b' if here is a else 'a'

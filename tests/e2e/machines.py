@@ -68,6 +68,13 @@ class Case(swarm.Case):
     fixed = ['agent', '--name', name, '--state', state or folder / 'state', '--metrics', folder / 'metrics.jsonl']
     return self.start_on(machine, name, *fixed, '--set', 'agent.metrics_every=0s', *arguments)
 
+  def way_to(self, agent, at=None):
+    """What others join by, at another address if named; with the ticket where the swarm has them."""
+    self.wait_log(agent, 'join with')
+    ticket = agent.state / 'ticket'
+    own, mark, key = (ticket.read_text().strip() if ticket.exists() else agent.address()).partition('#')
+    return (at or own) + mark + key
+
   def exchanges_go_on(self, *agents, seconds=swarm.PATIENCE):
     """Ten more exchanges of each."""
     before = [agent.done() for agent in agents]

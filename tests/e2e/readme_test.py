@@ -1,5 +1,5 @@
-"""The commands of README.md run as they stand there: what it calls HOST is this machine, FOLDER holds the digits, and
-agents on the same machine get ports and folders of their own."""
+"""The commands of README.md run as they stand there: what it calls HOST is this machine, FOLDER holds the digits,
+TICKET is the first agent's, and agents on the same machine get ports and folders of their own."""
 
 import os
 import pathlib
@@ -30,7 +30,7 @@ class Readme(swarm.Case):
     (self.folder / 'build/data').mkdir(parents=True)
     (self.folder / 'build/data/digits').symlink_to(digits)
     (self.folder / 'configs').symlink_to(swarm.ROOT / 'configs')
-    self.places = {'HOST': '127.0.0.1', 'FOLDER': 'build/data/digits', '7400': str(swarm.free_port_pair())}
+    self.places = {'HOST': '127.0.0.1', 'FOLDER': 'build/data/digits', '7410': str(swarm.free_port_pair())}
 
   def words(self, command):
     for name, value in self.places.items():
@@ -53,7 +53,7 @@ class Readme(swarm.Case):
 
   def test_machines(self):
     """Its three machines start one after the other, end with one model, and that is taken home."""
-    running = [c for c in commands() if re.match(r'starling (init|bootstrap|agent)\b', c)]
+    running = [c for c in commands() if re.match(r'starling (init|agent)\b', c)]
     joins = next(c for c in running if '--shard 2/3' in c)
     running.append(joins.replace('2/3', '3/3'))
     agents = []
@@ -61,19 +61,26 @@ class Readme(swarm.Case):
       words = self.words(command)
       if words[0] == 'init':
         self.wait_end(self.start(f'init-{index}', *words, working=self.folder))
-      elif words[0] == 'bootstrap':
-        place = ['--listen', f'0.0.0.0:{self.places["7400"]}', '--state', self.folder / 'registry/state']
-        registry = self.start('registry', *words, *place, working=self.folder)
-        self.wait_log(registry, self.places['7400'])
-      else:
-        swarm.pause(random.uniform(0, APART))
-        self.assertTrue(all(agent.steps() == 0 for agent in agents), 'no step before all are there' + self.logs())
-        end = ['--set', f'swarm.stop_after={STEPS}'] if '--config' in words else []
-        agents.append(self.agent(f'agent-{index}', *words[1:], *end, working=self.folder))
+        continue
+      swarm.pause(random.uniform(0, APART))
+      self.assertTrue(all(agent.steps() == 0 for agent in agents), 'no step before all are there' + self.logs())
+      own = ['--listen', '0.0.0.0:0']
+      if '--config' in words:
+        own = ['--listen', f'0.0.0.0:{self.places["7410"]}', '--set', f'swarm.stop_after={STEPS}']
+      agents.append(self.agent(f'agent-{index}', *words[1:], *own, working=self.folder))
+      if '--config' in words:
+        ticket = agents[0].state / 'ticket'
+        self.wait(ticket.exists, 'the first agent to have a ticket')
+        self.places['TICKET'] = ticket.read_text().strip().partition('#')[2]
     self.assertEqual(len(agents), 3)
+    registry = next(
+      c for c in re.findall('`(starling [^`]*)`', (swarm.ROOT / 'README.md').read_text()) if 'bootstrap' in c.split()[1]
+    )
+    place = ['--listen', '127.0.0.1:0', '--state', self.folder / 'registry/state']
+    self.wait_log(self.start('registry', *self.words(registry), *place, working=self.folder), 'join with')
     for agent in agents:
       self.wait(lambda agent=agent: agent.done() >= 3, f'exchanges of {agent.name}')
-    status = self.take_home(r'starling status ', agents[0])
+    status = self.take_home(r'starling status', agents[0])
     for agent in agents:
       self.assertIn(agent.name, status)
     for agent in agents:
@@ -87,6 +94,8 @@ class Readme(swarm.Case):
     """What README's command prints; its state folder is the agent's."""
     command = next(c for c in commands() if re.match(pattern, c))
     words = [str(agent.state) if word == 'starling-state' else word for word in self.words(command)]
+    if 'starling-state' not in command:
+      words += ['--state', agent.state]
     process = self.start(words[0], *words, working=self.folder)
     self.assertEqual(self.wait_end(process), 0, process.log())
     return process.log()

@@ -131,6 +131,31 @@ class Trust(swarm.Case):
     closed = self.joiner('closed', f'{plain.address()}#{key}')
     self.refused(closed, 'asks for no ticket')
 
+  def test_a_new_swarm_that_others_reach_has_tickets(self):
+    """Unless its config says open: then each start warns. On loopback neither is said."""
+    config, beyond, warning = self.quadratic(), ['--listen', '0.0.0.0:0'], 'this swarm is open: all that reach'
+    first = self.agent('first', '--config', config, *beyond)
+    ticket = self.ticket(first)
+    self.joined(self.by_ticket('second', ticket, *beyond), 'fetched')
+    self.refused(self.joiner('without', ticket.split('#')[0], *beyond), 'lets in nobody without a ticket')
+    self.assertNotIn(warning, first.log())
+
+    said_open = self.folder / 'open.yaml'
+    said_open.write_text(config.read_text().replace('swarm:\n', 'swarm:\n  trust: open\n'))
+    founder = self.agent('open', '--config', said_open, *beyond)
+    self.joined(founder)
+    joiner = self.joiner('joiner', founder.address(), *beyond)
+    self.joined(joiner, 'fetched')
+    for agent in (founder, joiner):
+      self.interrupt(agent)
+      again = self.agent(agent.name, '--alone', *beyond)
+      self.wait(lambda again=again: again.log().count(warning) == 2, 'a warning at each start')
+    local = self.agent('local', '--config', self.quadratic('local.yaml'))
+    self.joined(local)
+    for agent in (founder, joiner, local):
+      self.assertFalse((agent.state / 'ticket').exists())
+    self.assertNotIn(warning, local.log())
+
   def test_an_agent_without_ticket_gets_in_later(self):
     first, ticket = self.first()
     newcomer = self.joiner('newcomer', ticket.split('#')[0])

@@ -33,13 +33,13 @@ class Members(attach_case.Case):
   def started(self, name, count, *arguments):
     """So many members; all but the first join that one."""
     members = [self.start(name, 0, count, *arguments)]
-    return members + [self.start(name, i, count, self.address(name, members[0]), *arguments) for i in range(1, count)]
+    return members + [self.start(name, i, count, self.ticket(name, members[0]), *arguments) for i in range(1, count)]
 
-  def address(self, name, founder):
-    path = self.folder / f'{name}-0/address'
-    self.wait_until(lambda: path.exists() or not founder.running(), 'an address', PATIENCE)
+  def ticket(self, name, founder):
+    path = self.folder / f'{name}-0/ticket'
+    self.wait_until(lambda: path.exists() or not founder.running(), 'a ticket', PATIENCE)
     self.assertTrue(path.exists(), founder.log())
-    return path.read_text().strip()
+    return f'@{path}'
 
   def result(self, member, pattern):
     """The numbers in the last line of one that has ended."""
@@ -127,7 +127,7 @@ class Full(Members):
     self.wait_until(lambda: 'step 100:' in members[3].log() or not members[3].running(), 'step 100', PATIENCE)
     members[3].kill()
     shutil.rmtree(self.folder / 'nanogpt-3')
-    members[3] = self.start('nanogpt', 3, 4, self.address('nanogpt', members[0]), *steps)
+    members[3] = self.start('nanogpt', 3, 4, self.ticket('nanogpt', members[0]), *steps)
     losses = [loss for (loss,) in self.results(members, NANOGPT)]
     self.check_one_model('nanogpt', 4)
     whole = self.alone('nanogpt', NANOGPT, 0, 1, *steps)

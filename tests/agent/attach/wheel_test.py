@@ -94,15 +94,15 @@ class WheelTest(processes.Case):
     (self.folder / 'train.py').write_text(SCRIPT)
     clean = {key: value for key, value in os.environ.items() if key not in ('PYTHONPATH', 'STARLING_LIBRARY')}
     for name in ('one', 'two'):
-      address = self.folder / 'starling-state/address'
-      words = [] if name == 'one' else [address.read_text().strip()]
+      ticket = self.folder / 'starling-state/ticket'
+      words = [] if name == 'one' else [f'@{ticket}']
       child = subprocess.Popen(
         [python, 'train.py', *words], cwd=self.folder, env=clean, stdout=(self.folder / name).open('w'), stderr=2
       )
       self.addCleanup(child.wait)
       self.addCleanup(child.kill)
       until = time.monotonic() + PATIENCE
-      while name == 'one' and not address.exists():
+      while name == 'one' and not ticket.exists():
         self.assertIsNone(child.poll(), (self.folder / name).read_text())
         self.assertLess(time.monotonic(), until, 'the first loop never listened')
         processes.pause(0.05)
