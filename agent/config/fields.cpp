@@ -666,9 +666,9 @@ void add_place(std::vector<ConfigField>& t) {
   t.push_back(row("agent.metrics_every", "",
                   "A line of the metrics file sums up the exchanges of this time. 0s: a line for each exchange.",
                   AT(agent.metrics_every), TimeValue{0s, 1h}));
-  t.push_back(for_experiments("0", "only tests set it, by the variable STARLING_TEST_COMPUTE_MS",
+  t.push_back(for_experiments("0", "it is for tests, which set the variable STARLING_TEST_COMPUTE_MS",
                               row("agent.compute_ms", "", "", AT(agent.compute_ms), NumberValue{0, 1e6})));
-  t.push_back(for_experiments("\"\"", "only tests set it, by the variable STARLING_TEST_LAYERS",
+  t.push_back(for_experiments("\"\"", "it is for tests, which set the variable STARLING_TEST_LAYERS",
                               row("agent.layers", "", "", AT(agent.layers), TextValue{kPathBytesMax})));
 }
 

@@ -27,7 +27,7 @@ struct ConfigField {
   std::string alias = {};  // a second name in config files; empty: none
 
   // Without a name: a config file may still say `neutral`, which changes nothing; of another value `remedy` says what
-  // to do instead.
+  // to do instead. Below `agent` that value still counts.
   std::string neutral = {}, remedy = {};
 };
 

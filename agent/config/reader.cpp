@@ -93,7 +93,7 @@ class Reader {
   // one.
   void read_all(const std::string& path, const ConfigTree& tree) {
     read(path, tree);
-    for (const auto& [field, value] : nameless_) refuse_nameless(*field, *value);
+    for (const auto& [field, value] : nameless_) read_nameless(*field, *value);
     refuse();
   }
 
@@ -158,12 +158,15 @@ class Reader {
     given_.insert(field.path);
   }
 
-  // What settings print for the config that was read means nothing new: version 0.2.0 printed it into config files.
-  void refuse_nameless(const ConfigField& field, const ConfigTree& tree) {
+  // What settings print for the config that was read means nothing new: version 0.2.0 printed it into config files. A
+  // key of this machine alone concerns no other member, so it still counts.
+  void read_nameless(const ConfigField& field, const ConfigTree& tree) {
     try {
       const std::string value = field.normal(tree);
       if (value != field.neutral && value != field.print(config_)) {
-        note(tree, field.path + ": " + value + ": " + field.remedy);
+        if (!field.path.starts_with("agent.")) return note(tree, field.path + ": " + value + ": " + field.remedy);
+        read_field(field, field.path, tree);
+        give_notice(tree, field.path + ": " + field.remedy);
       } else {
         give_notice(tree, field.path + ": no config needs this key; delete the line");
       }
