@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "bootstrap/asked_addresses.h"
+#include "gossip/net/hash.h"
 #include "gossip/net/name_cache.h"
 #include "gossip/net/text.h"
 #include "kernels/check.h"
@@ -77,13 +79,79 @@ struct Registry::Swarm {
   uint64_t namesake = 0;  // the swarm that its note is about; 0: no note
 };
 
+// What it was told to stay in touch with. The router of a swarm does so, but a swarm may begin before its registry.
+class Registry::Seeds final : public Outbox {
+ public:
+  explicit Seeds(Registry& registry)
+      : registry_(registry),
+        asked_(registry.options_.seeds, registry.options_.self.endpoint, *this, secret_number(registry.secret_, 0)) {}
+
+  void ask() {
+    const TimePoint now = registry_.clock_.now();
+    if (asked_.count() == 0 || now < next_) return;
+    next_ = now + kAskEvery;
+    if (!registry_.living_swarms().empty()) {
+      since_.reset();
+      return;
+    }
+    if (!since_) since_ = now;
+    for (size_t i = 0; i < asked_.count(); ++i) asked_.ask(i, registry_.options_.self, "");
+  }
+  TimePoint next_deadline() const { return asked_.count() == 0 ? TimePoint::max() : next_; }
+
+  // False: it is no answer to a question of this.
+  bool take(Listener& listener, const BootstrapMessage& message) {
+    if (asked_.show_cookie(message, registry_.options_.self, "")) return true;
+    const std::optional<size_t> from = asked_.answered(message);
+    if (!from) return false;
+    since_ = registry_.clock_.now();
+    if (const auto* refused = std::get_if<JoinRefused>(&message)) {
+      trouble_ = asked_.address(*from).to_string() + " gives this registry no swarm to serve: " + refused->reason;
+    } else if (const auto* reply = std::get_if<JoinReply>(&message); !reply->settings.empty()) {
+      registry_.begin_as_told(listener, reply->settings);
+    }
+    return true;
+  }
+  void complain(const std::string& trouble) { trouble_ = trouble; }
+
+  // Once, and again when it is another one.
+  std::string take_trouble() {
+    const FindPath& find_path = registry_.options_.find_path;
+    if (trouble_.empty() && since_ && registry_.clock_.now() - *since_ >= kAnswerPatience) {
+      trouble_ = asked_.closed(find_path, asked_.count());
+      if (trouble_.empty()) {
+        trouble_ = "no agent answers at " + asked_.list(find_path) +
+                   ", so this registry knows no swarm; start it with the address of one that runs (--bootstrap)";
+      }
+    }
+    const std::string now = std::exchange(trouble_, "");
+    if (now.empty() || now == said_) return "";
+    said_ = now;
+    return now;
+  }
+
+  void send(const PeerId&, const Message&, SharedBytes) override { STARLING_CHECK(false); }
+  void send(const PeerAddress& to, const Message& message, SharedBytes) override { registry_.answer(to, message); }
+
+ private:
+  static constexpr Duration kAskEvery = std::chrono::seconds(2);
+  static constexpr Duration kAnswerPatience = std::chrono::seconds(10);
+
+  Registry& registry_;
+  AskedAddresses asked_;
+  TimePoint next_;
+  std::optional<TimePoint> since_;  // of the last answer, or the first question
+  std::string trouble_, said_;
+};
+
 Registry::Registry(RegistryOptions options, Transport& transport, const Clock& clock)
     : options_(std::move(options)),
       transport_(transport),
       clock_(clock),
       secret_(process_secret(options_.secret, options_.rng_seed)),
       gate_(secret_, clock),
-      rng_seed_(options_.rng_seed) {
+      rng_seed_(options_.rng_seed),
+      seeds_(std::make_unique<Seeds>(*this)) {
   STARLING_CHECK(options_.compare != nullptr && options_.read != nullptr);
 }
 
@@ -101,6 +169,7 @@ void Registry::tick(Listener& listener) {
     if (swarm->lives()) swarm->seen = clock_.now();
   }
   forget_empty(listener);
+  seeds_->ask();
 }
 
 void Registry::forget_empty(Listener& listener) {
@@ -118,7 +187,7 @@ void Registry::forget_empty(Listener& listener) {
 }
 
 TimePoint Registry::next_deadline() const {
-  TimePoint next = TimePoint::max();
+  TimePoint next = seeds_->next_deadline();
   for (const auto& [id, swarm] : swarms_) {
     next = std::min({next, swarm->router.next_deadline(), swarm->seen + kEmptyLife});
   }
@@ -130,6 +199,7 @@ std::vector<std::string> Registry::take_troubles() {
   for (const auto& [id, swarm] : swarms_) {
     for (std::string& text : swarm->router.take_troubles()) all.push_back(std::move(text));
   }
+  if (const std::string trouble = seeds_->take_trouble(); !trouble.empty()) all.push_back(trouble);
   const auto unreached = gate_.take_unreached();
   if (!unreached) return all;
   const Endpoint& own = options_.self.endpoint;
@@ -179,6 +249,8 @@ void Registry::receive(Listener& listener, ReceivedFrame frame) {
     ++strangers_.wrong_sender;
     transport_.cut(frame);
   } else if (header.sender != options_.self.id) {
+    const auto* answer = std::get_if<BootstrapMessage>(&message);
+    if (answer && seeds_->take(listener, *answer)) return;
     Swarm* swarm = swarm_of(listener, header, message, frame.source);
     if (swarm) swarm->inbox.frames.push_back(std::move(frame));
   }
@@ -250,9 +322,10 @@ Registry::Swarm* Registry::swarm_to_join(Listener& listener, const FrameHeader& 
 Registry::Swarm* Registry::swarm_to_read(const Join& join, const std::string& source) {
   const auto found = swarms_.find(join.reads);
   if (found != swarms_.end()) return found->second.get();
-  if (join.reads == kOnlySwarm && swarms_.size() == 1) return swarms_.begin()->second.get();
+  const std::vector<Swarm*> living = living_swarms();
+  if (join.reads == kOnlySwarm && living.size() == 1) return living.front();
   if (!let_in(join, source)) return nullptr;
-  if (swarms_.empty()) {
+  if (living.empty()) {
     answer({join.record.endpoint, join.record.id}, JoinReply{"", {options_.self}, "", join.nonce});
   } else {
     answer({join.record.endpoint, join.record.id},
@@ -269,6 +342,17 @@ Registry::Swarm* Registry::begin(Listener& listener, const std::string& settings
   note_namesake(*added.first->second, namesake);
   listener.on_swarm(read.name, id);
   return added.first->second.get();
+}
+
+void Registry::begin_as_told(Listener& listener, const std::string& settings) {
+  const uint64_t id = swarm_id_of(settings);
+  if (swarms_.contains(id) || (options_.only != 0 && options_.only != id)) return;
+  const SettingsRead read = options_.read(settings);
+  if (read.problem.empty()) {
+    begin(listener, settings, read);
+  } else {
+    seeds_->complain("this registry cannot serve the swarm there: " + read.problem);
+  }
 }
 
 std::vector<Registry::Swarm*> Registry::living_swarms() const {
@@ -330,9 +414,9 @@ void Registry::refuse(const Join& join, const std::string& why, const std::strin
 }
 
 std::string Registry::list_swarms() const {
-  std::string text = "this registry serves these swarms; name one with --swarm ID:\n";
+  std::string text = "this registry serves these swarms; name one with --swarm ID:";
   for (const Swarm* swarm : living_swarms()) {
-    text += fmt::format("  {:016x}  '{}', {} members\n", swarm->router.swarm_id(), swarm->name, swarm->agents());
+    text += fmt::format("\n  {:016x}  '{}', agents: {}", swarm->router.swarm_id(), swarm->name, swarm->agents());
   }
   return text;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bootstrap/path_found.h"
 #include "bootstrap/router.h"
 #include "gossip/clock.h"
 #include "gossip/limits.h"
@@ -27,12 +28,13 @@ struct SettingsRead {
 
 struct RegistryOptions {
   PeerRecord self;
-  std::vector<Endpoint> seeds;  // as in RouterOptions
+  std::vector<Endpoint> seeds;  // as in RouterOptions; while no swarm lives here, they are asked for theirs
   uint64_t rng_seed = 1;
   uint64_t only = 0;  // the id of the one swarm to serve; 0: any
   std::function<std::string(const std::string&, const std::string&)> compare;  // as in RouterOptions
   std::function<SettingsRead(const std::string&)> read;
   uint64_t secret = 0;  // as in RouterOptions
+  FindPath find_path{};
 };
 
 class Registry {
@@ -62,6 +64,7 @@ class Registry {
 
  private:
   struct Swarm;
+  class Seeds;
 
   void receive(Listener& listener, ReceivedFrame frame);
   Swarm* swarm_of(Listener& listener, const FrameHeader& header, const Message& message, const std::string& source);
@@ -70,6 +73,7 @@ class Registry {
   const Swarm* swarm_meant(const FrameHeader& header, const Join& join, const SettingsRead& read) const;
   bool let_in(const Join& join, const std::string& source);
   Swarm* begin(Listener& listener, const std::string& settings, const SettingsRead& read);
+  void begin_as_told(Listener& listener, const std::string& settings);
   void forget_empty(Listener& listener);
   std::vector<Swarm*> living_swarms() const;
   Swarm* largest_of(const std::string& name) const;
@@ -86,6 +90,7 @@ class Registry {
   JoinGate gate_;
   RouterCounters strangers_;
   uint64_t rng_seed_;
+  std::unique_ptr<Seeds> seeds_;
 };
 
 }  // namespace starling

@@ -84,7 +84,8 @@ int run_registry(const Config& given) {
   Registry registry(
       {self, config.agent.bootstrap, own_rng_seed(place.id(), place.generation()) ^ unguessable_seed(),
        config.agent.swarm_id, describe_difference,
-       [own = config.swarm.trust](const std::string& text) { return read_settings(own, text); }, unguessable_seed()},
+       [own = config.swarm.trust](const std::string& text) { return read_settings(own, text); }, unguessable_seed(),
+       [&transport](const Endpoint& to) { return PathFound{.closed = transport.why_closed(to)}; }},
       transport, clock);
   place.store_address(self.endpoint);
   AddressWatch addresses(config.agent, transport.local(), self.endpoint, [&transport] { transport.wake(); });

@@ -32,13 +32,14 @@ constexpr uint32_t kRegistry = 300;
 class RegistryTest : public ::testing::Test, public Registry::Listener {
  protected:
   RegistryTest() { start(0); }
-  void start(uint64_t only) {
+  void start(uint64_t only, std::vector<Endpoint> seeds = {}) {
     registry.reset();
     transport.reset();
     transport = world.network.open(endpoint_of(kRegistry));
     PeerRecord self = record_of(kRegistry);
     self.meta.role = Role::kBootstrap;
-    registry = std::make_unique<Registry>(RegistryOptions{self, {}, 5, only, compare, read}, *transport, world.clock);
+    registry = std::make_unique<Registry>(RegistryOptions{self, std::move(seeds), 5, only, compare, read}, *transport,
+                                          world.clock);
     world.each_step = [this] { registry->tick(*this); };
   }
   Contact& join(const std::string& settings, uint64_t wanted = 0) {
@@ -85,10 +86,48 @@ TEST_F(RegistryTest, ANewcomerWithoutSettingsGetsTheOnlySwarmOrTheOneThatItNames
   join("mnist: 1");
   Contact& unsure = join("");
   EXPECT_EQ(unsure.state(), Contact::State::kSearching);
-  for (const char* part : {"'digits', 2 members", "'mnist', 1 members", "--swarm"}) {
+  for (const char* part : {"'digits', agents: 2", "'mnist', agents: 1", "--swarm"}) {
     EXPECT_TRUE(contains(unsure.waiting_for(), part)) << unsure.waiting_for();
   }
   EXPECT_EQ(join("", swarm_id_of("mnist: 1")).settings(), "mnist: 1");
+}
+
+// It may be added to a swarm that trains, and start again when its members know it no more.
+TEST_F(RegistryTest, ItAsksTheAddressesThatItWasToldForTheirSwarm) {
+  for (const std::string settings : {"digits: 1", "unreadable"}) {
+    world.settings = settings;
+    World::Node& member = world.add();
+    const uint32_t nobody = 250;
+    start(0, {endpoint_of(nobody), endpoint_of(member.number)});
+    world.run_for(seconds(4));
+    const bool good = settings != "unreadable";
+    ASSERT_EQ(registry->swarm_count(), good ? 1u : 0u);
+    const std::vector<std::string> troubles = registry->take_troubles();
+    ASSERT_EQ(troubles.size(), good ? 0u : 1u);
+    if (!good) {
+      EXPECT_TRUE(contains(troubles.front(), "cannot serve the swarm there: no colon")) << troubles.front();
+      continue;
+    }
+    EXPECT_EQ(member.members().alive().size(), 1u) << "which knows the registry";
+    EXPECT_EQ(join("").settings(), settings);
+    member.up = false;
+    newest().up = false;
+    world.run_for(minutes(2));
+    EXPECT_EQ(registry->swarm_count(), 0u);
+    member.up = true;
+    world.run_for(seconds(5));
+    EXPECT_EQ(registry->swarm_count(), 1u) << "it asks again";
+  }
+}
+
+TEST_F(RegistryTest, ItSaysOnceThatNobodyAnswersOrWhyThereIsNoSwarm) {
+  start(0, {endpoint_of(250)});
+  world.run_for(seconds(30));
+  const std::vector<std::string> troubles = registry->take_troubles();
+  ASSERT_EQ(troubles.size(), 1u);
+  EXPECT_TRUE(contains(troubles.front(), "no agent answers at " + endpoint_of(250).to_string())) << troubles.front();
+  world.run_for(minutes(1));
+  EXPECT_TRUE(registry->take_troubles().empty());
 }
 
 TEST_F(RegistryTest, WithoutASwarmNewcomersWait) {
@@ -281,8 +320,8 @@ TEST_F(RegistryTest, AnEmptySwarmIsOfferedToNobodyThatNamesNone) {
   EXPECT_EQ(join("").settings(), "digits: 2") << "the only living one";
   join("mnist: 1");
   Contact& unsure = join("");
-  EXPECT_TRUE(contains(unsure.waiting_for(), "'mnist', 1 members")) << unsure.waiting_for();
-  EXPECT_FALSE(contains(unsure.waiting_for(), "0 members")) << unsure.waiting_for();
+  EXPECT_TRUE(contains(unsure.waiting_for(), "'mnist', agents: 1")) << unsure.waiting_for();
+  EXPECT_FALSE(contains(unsure.waiting_for(), "agents: 0")) << unsure.waiting_for();
   EXPECT_EQ(join("", swarm_id_of("digits: 1")).settings(), "digits: 1") << "it is named";
 }
 

@@ -34,6 +34,16 @@ class Bootstrap(swarm.Case):
     self.wait(lambda: (through_registry.last('status') or {}).get('peers', 0) >= 4, 'the newcomer to see everybody')
     self.assert_all_run(agents + [through_agent])
 
+  def test_is_added_to_a_swarm_that_trains(self):
+    first = self.agent('first', '--config', self.quadratic())
+    self.joined(first)
+    port = swarm.free_port_pair()
+    registry = self.registry('registry', port, '--bootstrap', first.address())
+    self.wait_log(registry, "serves swarm 'e2e'")
+    joiner = self.joiner('joiner', f'127.0.0.1:{port}')
+    self.joined(joiner, 'fetched')
+    self.wait(lambda: joiner.done() >= 3, 'exchanges')
+
   def test_is_missing_at_the_start(self):
     port = swarm.free_port_pair()
     first = self.agent('a', '--config', self.quadratic(), '--bootstrap', f'127.0.0.1:{port}')
