@@ -63,8 +63,10 @@ void BoundaryJobs::tick() {
 void BoundaryJobs::evaluated() {
   const std::optional<Evaluation> evaluation = trainer_.take_evaluation();
   if (evaluation && evaluation->samples > 0) {
-    accuracy_ = evaluation->accuracy;
-    test_loss_ = evaluation->loss;
+    if (steps_ > 0) {  // else others would take that of a model of no steps for what it can
+      accuracy_ = evaluation->accuracy;
+      test_loss_ = evaluation->loss;
+    }
     observer_.on(Evaluated{steps_, evaluation->accuracy, evaluation->loss});
   }
   pace_.job_took(clock_.now() - began_);

@@ -44,7 +44,7 @@ class BoundaryJobs {
   CheckpointJobs& checkpoints() { return checkpoints_; }
   const CheckpointJobs& checkpoints() const { return checkpoints_; }
   void tick();  // an evaluation may have ended
-  // Of the last evaluation; the accuracy is of 1. Negative: there was none.
+  // Of the last evaluation after a first step; the accuracy is of 1. Negative: there was none.
   double accuracy() const { return accuracy_; }
   double test_loss() const { return test_loss_; }
 

@@ -75,6 +75,15 @@ class Sites(swarm.Case):
       self.assertIn("8 of this agent's 80 samples are held out", agent.log())
       self.assertIn('72 samples, labels 0 cat, 1 dog', agent.log())
 
+  def test_no_score_of_a_model_without_steps(self):
+    path = self.config(0)
+    path.write_text(path.read_text().replace('evaluate_every: 100ms', 'evaluate_every: 1h'))
+    agent = self.began(path)
+    self.wait(lambda: agent.last('evaluate', steps=0) and agent.steps() > 50, 'the first evaluation, and steps')
+    rows = json.loads(self.run_program('status', '--state', agent.state, '--once', '--json'))
+    self.assertIsNone(rows['members'][0]['accuracy'], rows)
+    self.assertIsNone(agent.last('status')['accuracy'])
+
   def test_a_finished_agent_ends_with_the_scores_of_all(self):
     first = self.began(self.config(300), 2)
     self.wait(lambda: first.last('start'), 'an address')
