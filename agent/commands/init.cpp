@@ -66,7 +66,7 @@ constexpr const char* kAfterCodec = R"(
   stop_after: 2000                    # steps of the swarm; 0: until Ctrl-C
 
 agent:                                # this machine alone
-  listen: 0.0.0.0:7410                # bulk data take the next port; 7400 is left to a registry
+  listen: 0.0.0.0:7400                # bulk data take the next port
   state: starling-state               # folder of the identity and the checkpoints; the same one resumes
   checkpoint: {every: 30s, keep: 3}
   evaluate_every: 5s
@@ -92,7 +92,7 @@ constexpr const char* kNext =
     R"(wrote %s. Next, on this machine (HOST is its name or address, as other machines see it):
   starling agent --config %s%s
 and on each further one, by the ticket that the first one prints (also in starling-state/ticket):
-  starling agent --bootstrap HOST:7410#TICKET --data FOLDER
+  starling agent --bootstrap HOST:7400#TICKET --data FOLDER
 Training begins when 2 agents are there; add --wait-for N to the first one for another number.
 )";
 

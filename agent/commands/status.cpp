@@ -60,7 +60,7 @@ Asked asked_address(const StatusCommand& command, const AgentConfig& agent) {
   const std::optional<Endpoint> address = Endpoint::parse(command.address);
   if (address && address->port != 0) return {*address, known_ticket(*address, agent.state)};
   throw std::runtime_error("'" + command.address +
-                           "' is no address; name an agent or a registry as HOST:PORT, such as 10.0.0.1:7410");
+                           "' is no address; name an agent or a registry as HOST:PORT, such as 10.0.0.1:7400");
 }
 
 Endpoint answer_address(const StatusCommand& command, const Endpoint& asked) {

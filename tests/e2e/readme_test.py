@@ -30,7 +30,7 @@ class Readme(swarm.Case):
     (self.folder / 'build/data').mkdir(parents=True)
     (self.folder / 'build/data/digits').symlink_to(digits)
     (self.folder / 'configs').symlink_to(swarm.ROOT / 'configs')
-    self.places = {'HOST': '127.0.0.1', 'FOLDER': 'build/data/digits', '7410': str(swarm.free_port_pair())}
+    self.places = {'HOST': '127.0.0.1', 'FOLDER': 'build/data/digits', '7400': str(swarm.free_port_pair())}
 
   def words(self, command):
     for name, value in self.places.items():
@@ -66,7 +66,7 @@ class Readme(swarm.Case):
       self.assertTrue(all(agent.steps() == 0 for agent in agents), 'no step before all are there' + self.logs())
       own = ['--listen', '0.0.0.0:0']
       if '--config' in words:
-        own = ['--listen', f'0.0.0.0:{self.places["7410"]}', '--set', f'swarm.stop_after={STEPS}']
+        own = ['--listen', f'0.0.0.0:{self.places["7400"]}', '--set', f'swarm.stop_after={STEPS}']
       agents.append(self.agent(f'agent-{index}', *words[1:], *own, working=self.folder))
       if '--config' in words:
         ticket = agents[0].state / 'ticket'
