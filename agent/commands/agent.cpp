@@ -17,8 +17,9 @@ int run_agent_command(const AgentCommand& command, const std::function<int(const
     return 0;
   }
   require_engine(run != nullptr, "agent");
-  // The state folder of an earlier run holds the settings; without one, --config or --bootstrap has to give them.
-  if (!config.has_swarm && config.agent.bootstrap.empty() && !std::filesystem::exists(config.agent.state)) {
+  // The state folder of an earlier run holds the settings, or knows members; else --config or --bootstrap must.
+  const auto holds = [&](const char* file) { return std::filesystem::exists(config.agent.state + "/" + file); };
+  if (!config.has_swarm && config.agent.bootstrap.empty() && !holds("settings.yaml") && !holds("members")) {
     throw std::runtime_error(
         "this agent knows no swarm. Join one:  starling agent --bootstrap HOST:PORT --data FOLDER\n"
         "or begin one:  starling agent --config FILE --data FOLDER  (starling init --task digits "

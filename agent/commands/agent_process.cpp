@@ -141,7 +141,7 @@ void say_scores(const Agent& agent) {
 }
 
 // How a run has ended: the exit status, and the reason where it is not 0.
-int exit_status(const Agent& agent) {
+int exit_status(const Agent& agent, const Session& session, const std::vector<Endpoint>& bootstrap) {
   const Rounds* rounds = agent.rounds();
   if (!rounds) {
     spdlog::info("leaving before a first step: the state folder holds what it held");
@@ -152,8 +152,11 @@ int exit_status(const Agent& agent) {
     return kNotSaved;
   }
   const SwarmConfig& swarm = agent.swarm();
-  const bool shares = swarm.wait_for > 1 && swarm.exchange.kind != ExchangeKind::kNone;
-  if (shares && rounds->steps().taken() > 0 && rounds->tally().completed() == 0) {
+  const bool others_named = std::any_of(bootstrap.begin(), bootstrap.end(),
+                                        [&](const Endpoint& named) { return named != session.advertise(); });
+  const bool none_heard = others_named && agent.router().membership().all().empty();
+  const bool nothing_shared = rounds->steps().taken() > 0 && rounds->tally().completed() == 0;
+  if (nothing_shared && swarm.exchange.kind != ExchangeKind::kNone && (swarm.wait_for > 1 || none_heard)) {
     spdlog::error(
         "this run took {} without one exchange, so its model is that of this agent alone (swarm.wait_for: {}); look "
         "above for what its peers answered, and whether both ports of each agent are reachable",
@@ -234,7 +237,7 @@ int run_agent_once(const Config& config, bool again) {
   }
   if (surroundings->begins_again() && !signals.stop_asked()) return kBeginsAgain;
   if (session.agent().rounds()) say_scores(session.agent());
-  const int status = exit_status(session.agent());
+  const int status = exit_status(session.agent(), session, config.agent.bootstrap);
   if (!session.agent().rounds() && session.worker().busy()) {
     // It draws data or makes the model for seconds, and cannot be interrupted; there is nothing to save yet.
     spdlog::default_logger()->flush();

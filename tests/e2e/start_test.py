@@ -92,6 +92,17 @@ class Together(swarm.Case):
     self.assertIn('without one exchange', alone.log())
     self.assertIn('swarm.wait_for: 2', alone.log())
 
+  def test_a_run_that_reached_nobody_named_has_it_too(self):
+    nobody = f'127.0.0.1:{swarm.free_port_pair()}'
+    begins = ['--config', self.quadratic(), '--wait-for', '1', '--set', 'swarm.stop_after=50']
+    alone = self.agent('alone', *begins, '--bootstrap', nobody)
+    self.assertEqual(self.wait_end(alone), NOTHING_SHARED, self.logs())
+
+    registry = self.registry('registry', port := swarm.free_port_pair())
+    self.wait_log(registry, 'join with')
+    first = self.agent('first', *begins, '--bootstrap', f'127.0.0.1:{port}')
+    self.assertEqual(self.wait_end(first), 0, 'a registry answered' + self.logs())
+
   def test_an_end_without_all_members_has_a_status_of_its_own(self):
     begins = [
       '--config', self.quadratic(), '--wait-for', '3',
