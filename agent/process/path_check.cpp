@@ -98,7 +98,7 @@ PathFound check_path(const Endpoint& to, Duration patience) {
   const std::vector<std::string> numbers = is_number(to.host)       ? std::vector{to.host}
                                            : to.host == "localhost" ? std::vector<std::string>{"127.0.0.1", "::1"}
                                                                     : NameCache::system_look_up(to.host);
-  PathFound found{.known = true, .named = !numbers.empty()};
+  PathFound found{.known = true, .named = !numbers.empty(), .refuses = !numbers.empty()};
   if (numbers.empty()) found.text = "no name server tells its address (see: getent hosts " + to.host + ")";
   std::vector<Way> ways;
   const auto bulk = static_cast<uint16_t>(to.port + 1);
@@ -111,6 +111,7 @@ PathFound check_path(const Endpoint& to, Duration patience) {
     const int control_error = tried[2 * i].error, bulk_error = tried[2 * i + 1].error;
     const bool accepts = control_error == 0 && bulk_error == 0;
     found.accepts |= accepts;
+    found.refuses &= control_error == ECONNREFUSED;
     if (i > 0) found.text += "; ";
     found.text += numbers[i];
     if (accepts) {

@@ -95,6 +95,12 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   options.checkpoint_every = options_.config.agent.checkpoint_every;
   options.evaluate_every = options_.config.agent.evaluate_every;
   options.on_saved = [this] { router_.donor().set_model(entry_.keeper()->model()); };
+  options.find_path = parts_.find_path;
+  const Duration return_wait = options_.config.agent.return_wait;
+  const bool knows_peers = !options_.known.members.empty();
+  if (std::string_view(how) == "resumed" && (knows_peers || return_wait == Duration::zero())) {
+    options.gather_at_most = return_wait;
+  }
   make_sharing();
   stop_.emplace(options.swarm.stop_after, options_.raised_stop);
   look_at_stops(from.steps);

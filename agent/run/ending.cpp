@@ -119,7 +119,7 @@ bool Ending::agreed(const LostMembers::Missed& missed) const {
     const std::optional<Agreement> now = agreement();
     if (!now || !settling_.agreed(*now)) return false;
   }
-  return missed.joining == 0 && one_suspected().empty();
+  return missed.joining + missed.unknown == 0 && one_suspected().empty();
 }
 
 bool Ending::settling_ended() {

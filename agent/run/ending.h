@@ -23,9 +23,9 @@ class Ending {
  public:
   enum class Reason { kStopped, kFinished };
 
-  // All references outlive the object.
+  // All references outlive the object. `find_path` as LostMembers'.
   Ending(const SwarmConfig& swarm, Sharing& sharing, BoundaryJobs& jobs, const Membership& membership,
-         const SwarmClock& swarm_clock, const Clock& clock)
+         const SwarmClock& swarm_clock, const Clock& clock, FindPath find_path)
       : settling_(swarm.final_distance, swarm.settle_max),
         far_factor_(settling_far_for(swarm)),
         mixes_models_(swarm.exchange.source == SourceKind::kParams),
@@ -34,7 +34,7 @@ class Ending {
         membership_(membership),
         swarm_clock_(swarm_clock),
         clock_(clock),
-        given_up_(membership) {}
+        given_up_(membership, std::move(find_path)) {}
 
   void begin_settling();
   // The run has become longer, so steps follow. False: too late, since this agent begins no exchange any more.

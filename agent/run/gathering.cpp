@@ -51,9 +51,15 @@ Gathering::Seen Gathering::see() const {
 
 void Gathering::look() {
   const Seen seen = see();
-  over_ = seen.begun || seen.ready >= wait_for_;
+  const bool enough = seen.begun || seen.ready >= wait_for_;
+  over_ = enough || clock_.now() >= until_;
   if (!over_) return say(seen);
-  if (seen.begun) {
+  if (!enough) {
+    spdlog::warn(
+        "{} did not come back, as the swarm may have ended: this agent trains without them; take the model of a member "
+        "that finished, or start them again",
+        print_count(wait_for_ - seen.ready, "agent"));
+  } else if (seen.begun) {
     spdlog::info("the swarm has begun: this agent begins too");
   } else {
     spdlog::info("{} are there: the first step begins", print_count(seen.ready, "agent"));
@@ -65,6 +71,10 @@ void Gathering::say(const Seen& seen) {
                                  print_count(wait_for_ - seen.ready, "more agent"), wait_for_);
   if (!seen.here.empty()) text += ", " + seen.here;
   if (!seen.preparing.empty()) text += "; getting ready: " + seen.preparing;
+  if (until_ != TimePoint::max()) {
+    text +=
+        "; the others may have finished, so it waits " + print_duration(patience_) + " at most (--alone: not to wait)";
+  }
   const TimePoint now = clock_.now();
   const bool again = text == said_;
   if (!said_.empty() && now < (again ? next_ : next_news_)) return;

@@ -17,6 +17,11 @@ class Gathering {
   Gathering(const SwarmConfig& swarm, const Membership& membership, const Clock& clock);
 
   void skip() { over_ = true; }  // this agent has taken steps before
+  // A member that starts again: the swarm may have begun, and ended, without it. It waits no longer than that.
+  void wait_at_most(Duration patience) {
+    patience_ = patience;
+    until_ = clock_.now() + patience;
+  }
   bool over() const { return over_; }
   void look();  // while it is not over
 
@@ -33,6 +38,8 @@ class Gathering {
   const Membership& membership_;
   const Clock& clock_;
   bool over_;
+  Duration patience_{};
+  TimePoint until_ = TimePoint::max();
   std::string said_;
   TimePoint next_, next_news_;
 };

@@ -20,6 +20,9 @@ LostMembers::Missed LostMembers::missed(const std::function<bool(const MemberMet
     if (state == MemberState::kLeft) continue;
     if (state == MemberState::kDead) {
       if (member && has_finished(member->record.meta) && agrees(member->record.meta)) continue;
+      const PathFound path = member && find_path_ ? find_path_(member->record.endpoint) : PathFound{.known = true};
+      if (path.refuses) continue;
+      found.unknown += !path.known;
       ++found.dead;
       found.name = name;
     } else if (!holds_model(member->record.meta)) {

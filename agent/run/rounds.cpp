@@ -29,9 +29,11 @@ Rounds::Rounds(const RoundsOptions& options, Trainer& trainer, ModelMemory& mode
       jobs_({options.checkpoint_every, options.evaluate_every},
             {keeper, trainer, model, membership, worker, writer, clock, observer, options.on_saved}, trainer,
             steps_.pace(), clock, observer),
-      ending_(options.swarm, sharing_, jobs_, membership, swarm_clock, clock),
+      ending_(options.swarm, sharing_, jobs_, membership, swarm_clock, clock, options.find_path),
       meetings_(options.swarm.exchange.deadline_min, sampler, ending_.settling(), observer),
-      sickness_(steps_.recovery(), sharing_, jobs_.checkpoints(), clock, observer) {}
+      sickness_(steps_.recovery(), sharing_, jobs_.checkpoints(), clock, observer) {
+  if (options.gather_at_most) gathering_.wait_at_most(*options.gather_at_most);
+}
 
 void Rounds::start(const Progress& from, bool newcomer) {
   STARLING_CHECK(state_ == State::kNotStarted);

@@ -31,6 +31,8 @@ struct RoundsOptions {
   SwarmConfig swarm;
   Duration checkpoint_every{}, evaluate_every{};
   std::function<void()> on_saved;  // control thread, after a save that worked: StateKeeper::model() has changed
+  std::optional<Duration> gather_at_most{};  // as Gathering::wait_at_most()
+  FindPath find_path{};
 };
 
 class Rounds {

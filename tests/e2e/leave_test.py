@@ -168,6 +168,19 @@ class Leave(swarm.Case):
     path = agent.state / 'members'
     return path.read_text() if path.exists() else ''
 
+  def test_a_member_that_is_killed_just_before_the_end_spoils_nothing(self):
+    slow = {'environment': {'STARLING_TEST_COMPUTE_MS': '20'}}
+    begins = ['--config', self.quadratic(), '--wait-for', '3', '--set', 'swarm.stop_after=200']
+    first = self.agent('first', *begins, **slow)
+    self.wait(lambda: first.last('start'), 'an address')
+    second, killed = (self.joiner(name, first.address(), **slow) for name in ('second', 'killed'))
+    self.wait(lambda: killed.steps() >= 180, 'the end to be near')
+    killed.kill()
+    for agent in first, second:
+      self.assertEqual(self.wait_end(agent), 0, self.logs())
+      self.assertTrue(agent.last('finish')['settled'], self.logs())
+      self.assertIn(' is gone', agent.log())
+
   def test_second_agent_on_the_same_state_is_refused(self):
     port, agents = self.swarm(2, self.quadratic())
     second = self.agent('second', '--bootstrap', f'127.0.0.1:{port}', state=agents[0].state)

@@ -106,6 +106,30 @@ TEST_F(GatheringTest, EndsWithTheFirstStepOfAnyMember) {
   }
 }
 
+// Of a member that starts again the others may have finished meanwhile.
+TEST_F(GatheringTest, ThatMayBeForNobodyEnds) {
+  Gathering gathering = make(), at_once = make();
+  gathering.wait_at_most(std::chrono::minutes(10));
+  set_member(1, ready());
+  gathering.look();
+  EXPECT_EQ(said(),
+            "waits for 1 more agent before the first step (swarm.wait_for: 3); here: this agent, m1; the others may "
+            "have finished, so it waits 10m at most (--alone: not to wait)\n");
+  clock_.advance(std::chrono::minutes(9));
+  gathering.look();
+  EXPECT_FALSE(gathering.over());
+  clock_.advance(std::chrono::minutes(1));
+  said();
+  gathering.look();
+  EXPECT_TRUE(gathering.over());
+  EXPECT_EQ(said(),
+            "1 agent did not come back, as the swarm may have ended: this agent trains without them; take the model of "
+            "a member that finished, or start them again\n");
+  at_once.wait_at_most({});
+  at_once.look();
+  EXPECT_TRUE(at_once.over());
+}
+
 TEST_F(GatheringTest, NamesFewOfMany) {
   swarm_.wait_for = 100;
   for (uint32_t number = 1; number <= 50; ++number) set_member(number, ready());

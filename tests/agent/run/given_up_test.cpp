@@ -46,7 +46,8 @@ class GivenUpTest : public testing::Test {
   FakeClock clock_;
   RecordingOutbox outbox_;
   Membership membership_{MembershipOptions{}, record_of(0), clock_, outbox_, 1, 1};
-  LostMembers given_up_{membership_};
+  PathFound path_{.known = true};
+  LostMembers given_up_{membership_, [this](const Endpoint&) { return path_; }};
   PeerRecord record_;
   uint32_t incarnation_ = 0;
   bool training_ended_ = true, answers_ = true;
@@ -122,6 +123,17 @@ TEST_F(GivenUpTest, OneInAnotherLifeIsMissedUntilItTakesPartAgain) {
   tell(Phase::kJoining, 3);
   die();
   EXPECT_EQ(missed().dead, 1u);
+}
+
+// Its machine says so; a process that stands still, or is cut off, may yet go on with its model.
+TEST_F(GivenUpTest, OneWhoseProcessIsGoneIsNotMissed) {
+  tell(Phase::kSettling);
+  die();
+  EXPECT_EQ(missed().dead, 1u);
+  path_.known = false;
+  EXPECT_EQ(missed().unknown, 1u);
+  path_ = {.known = true, .refuses = true};
+  expect_nobody_missed();
 }
 
 }  // namespace
