@@ -33,9 +33,11 @@ class Cadence {
   void checkpoint_failed(TimePoint now) {
     next_checkpoint_ = now + (checkpoint_every_ > Duration::zero() ? std::min(checkpoint_every_, kRetry) : kRetry);
   }
-  // Evaluations take at most a twentieth of the time, however often they are asked for.
+  // Evaluations take at most a twentieth of the time, however often they are asked for. The first one's duration says
+  // little of the others: memory is not allocated yet, and code not loaded. Steps for as long follow it.
   void evaluated(TimePoint began, TimePoint now) {
-    next_evaluation_ = now + std::max(evaluate_every_, kStepsPerEvaluation * (now - began));
+    next_evaluation_ = now + std::max(evaluate_every_, (warm_ ? kStepsPerEvaluation : 1) * (now - began));
+    warm_ = true;
   }
 
  private:
@@ -43,6 +45,7 @@ class Cadence {
   static constexpr Duration kRetry = std::chrono::seconds(10);
 
   Duration checkpoint_every_, evaluate_every_;
+  bool warm_ = false;  // there was an evaluation
   TimePoint next_checkpoint_ = TimePoint::max(), next_evaluation_ = TimePoint::max();
 };
 

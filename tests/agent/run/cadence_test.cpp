@@ -22,9 +22,29 @@ TEST(Cadence, ShortEvaluationsComeAsOftenAsAskedFor) {
   EXPECT_TRUE(cadence.evaluation_due(kStart + milliseconds(5100)));
 }
 
+TEST(Cadence, ASlowFirstEvaluationDoesNotPutOffTheNext) {
+  Cadence cadence(seconds(30), seconds(5));
+  cadence.start(kStart);
+  cadence.evaluated(kStart, kStart + seconds(2));
+  EXPECT_FALSE(cadence.evaluation_due(kStart + milliseconds(6999)));
+  EXPECT_TRUE(cadence.evaluation_due(kStart + seconds(7)));
+  cadence.evaluated(kStart + seconds(7), kStart + seconds(9));
+  EXPECT_FALSE(cadence.evaluation_due(kStart + milliseconds(46999))) << "the second one's duration counts";
+  EXPECT_TRUE(cadence.evaluation_due(kStart + seconds(47)));
+}
+
+TEST(Cadence, ALongFirstEvaluationIsFollowedByStepsForAsLong) {
+  Cadence cadence(seconds(30), seconds(5));
+  cadence.start(kStart);
+  cadence.evaluated(kStart, kStart + seconds(60));
+  EXPECT_FALSE(cadence.evaluation_due(kStart + milliseconds(119999)));
+  EXPECT_TRUE(cadence.evaluation_due(kStart + seconds(120)));
+}
+
 TEST(Cadence, LongEvaluationsTakeATwentiethOfTheTime) {
   Cadence cadence(seconds(30), milliseconds(100));
   cadence.start(kStart);
+  cadence.evaluated(kStart, kStart);
   TimePoint now = kStart;
   Duration evaluating{};
   for (int i = 1; i <= 50; ++i) {
