@@ -276,7 +276,7 @@ void add_address(Addresses& addresses, const ConfigTree& item) {
   if (text.find('#') != std::string::npos || encoded) {
     addresses.tickets.push_back(parse_ticket(text));
     at = addresses.tickets.back().at;
-    if (addresses.tickets.back().seed != addresses.tickets.front().seed) {
+    if (!addresses.tickets.back().same_swarm(addresses.tickets.front())) {
       throw std::invalid_argument("the tickets are of different swarms; give those of one");
     }
   } else if (text.size() > kShownMax && !Endpoint::parse(text)) {
@@ -318,8 +318,8 @@ std::optional<Duration> parse_duration(const std::string& text) {
   const auto result = std::from_chars(text.data(), end, value);
   if (result.ec != std::errc() || !(value >= 0)) return std::nullopt;
   const std::string unit(result.ptr, end);
-  constexpr std::pair<const char*, double> kUnits[] = {
-      {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
+  constexpr std::pair<const char*, double> kUnits[] = {{"us", 1e3}, {"ms", 1e6},   {"s", 1e9},
+                                                       {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9}};
   for (const auto& [name, ns] : kUnits) {
     if (unit == name && value * ns < kSecondsMax * 1e9) return Duration(static_cast<int64_t>(value * ns + 0.5));
   }

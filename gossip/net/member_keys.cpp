@@ -2,14 +2,16 @@
 
 #include <cstring>
 #include <span>
+#include <stdexcept>
 
 #include "gossip/net/hash.h"
 
 namespace starling {
 namespace {
 
-constexpr std::string_view kMembership = "starling membership 1", kLink = "starling link 1", kDoor = "starling door 1";
-constexpr char kMembershipVersion = 1;
+constexpr std::string_view kMembership = "starling membership 1", kLink = "starling link 1", kDoor = "starling door 1",
+                           kRevocation = "starling revocation 1";
+constexpr char kMembershipVersion = 1, kRevocationVersion = 1;
 constexpr size_t kNonceBytes = 16, kSignatureBytes = sizeof(Signature);
 
 std::string_view raw_bytes(const auto& array) { return {reinterpret_cast<const char*>(array.data()), array.size()}; }
@@ -27,12 +29,9 @@ uint64_t little_endian_at(std::string_view bytes) {
   return value;
 }
 
-std::string text_of_membership(const PeerId& swarm, std::string_view unsigned_part) {
-  return std::string(kMembership) + std::string(raw_bytes(swarm.bytes)) + std::string(unsigned_part);
-}
-
-std::string text_of_link(const PeerId& reader, std::string_view unsigned_part) {
-  return std::string(kLink) + std::string(raw_bytes(reader.bytes)) + std::string(unsigned_part);
+// What is signed of a kind. `about`: the swarm, or the reader of a link.
+std::string text_of(std::string_view kind, const PeerId& about, std::string_view unsigned_part) {
+  return std::string(kind) + std::string(raw_bytes(about.bytes)) + std::string(unsigned_part);
 }
 
 // Whether the last bytes are the signer's signature over `text`.
@@ -58,16 +57,61 @@ std::string sign_membership(const Identity& swarm, const SignedMembership& membe
   std::string bytes(1, kMembershipVersion);
   bytes += raw_bytes(membership.id.bytes);
   bytes += little_endian_of(membership.not_after) + little_endian_of(membership.serial);
-  bytes += raw_bytes(swarm.sign(signed_bytes(text_of_membership(swarm.id(), bytes))));
+  bytes += raw_bytes(swarm.sign(signed_bytes(text_of(kMembership, swarm.id(), bytes))));
   return bytes;
 }
 
+std::optional<SignedMembership> read_membership(const PeerId& swarm, std::string_view bytes) {
+  if (bytes.size() != kMembershipBytes || bytes[0] != kMembershipVersion) return std::nullopt;
+  const std::string_view told = bytes.substr(0, kMembershipBytes - kSignatureBytes);
+  if (!is_signed(bytes, swarm, text_of(kMembership, swarm, told))) return std::nullopt;
+  SignedMembership membership{.not_after = little_endian_at(told.substr(33, 8)),
+                              .serial = little_endian_at(told.substr(41, 8))};
+  std::memcpy(membership.id.bytes.data(), told.data() + 1, membership.id.bytes.size());
+  return membership;
+}
+
+Admission admit(const Identity& swarm, const SignedMembership& membership) {
+  return {swarm.id(), door_seed(swarm), sign_membership(swarm, membership)};
+}
+
+std::string sign_revocation(const Identity& swarm, const PeerId& id, uint64_t serial) {
+  std::string bytes(1, kRevocationVersion);
+  bytes.append(raw_bytes(id.bytes)) += little_endian_of(serial);
+  bytes += raw_bytes(swarm.sign(signed_bytes(text_of(kRevocation, swarm.id(), bytes))));
+  return bytes;
+}
+
+std::optional<PeerId> read_revocation(const PeerId& swarm, std::string_view bytes) {
+  if (bytes.size() != kRevocationBytes || bytes[0] != kRevocationVersion) return std::nullopt;
+  const std::string_view told = bytes.substr(0, kRevocationBytes - kSignatureBytes);
+  if (!is_signed(bytes, swarm, text_of(kRevocation, swarm, told))) return std::nullopt;
+  PeerId id;
+  std::memcpy(id.bytes.data(), told.data() + 1, id.bytes.size());
+  return id;
+}
+
 MemberKeys::MemberKeys(const Identity& self, const Identity& swarm)
+    : MemberKeys(self, admit(swarm, {.id = self.id()})) {}
+
+MemberKeys::MemberKeys(const Identity& self, const Admission& admission)
     : self_(self.seed()),
-      swarm_(swarm.id()),
+      swarm_(admission.swarm),
       port_secret_(self.curve_secret()),
-      door_(curve_pair(door_seed(swarm))),
-      membership_(sign_membership(swarm, {.id = self.id()})) {}
+      door_(curve_pair(admission.door)),
+      signed_(admission.membership) {
+  const std::optional<SignedMembership> membership = read_membership(swarm_, signed_);
+  if (!membership) {
+    throw std::invalid_argument("the swarm's key has not signed this ticket: ask its holder for another one");
+  }
+  if (membership->id != self.id()) {
+    const std::string own = self.id().hex();
+    throw std::invalid_argument("the ticket is for the agent " + membership->id.hex() +
+                                ", and this state folder's is " + own + ": take the one of `starling admit " + own +
+                                "`, which the holder of the swarm's key makes");
+  }
+  membership_ = *membership;
+}
 
 MemberKeys::~MemberKeys() {
   wipe(port_secret_);
@@ -76,30 +120,23 @@ MemberKeys::~MemberKeys() {
 
 std::string MemberKeys::proof_for(const PeerId& reader) const {
   const KeySeed nonce = random_seed();
-  std::string proof = membership_ + std::string(raw_bytes(nonce).substr(0, kNonceBytes));
-  const Signature signature = self_.sign(signed_bytes(text_of_link(reader, proof)));
+  std::string proof = signed_ + std::string(raw_bytes(nonce).substr(0, kNonceBytes));
+  const Signature signature = self_.sign(signed_bytes(text_of(kLink, reader, proof)));
   return proof.append(raw_bytes(signature));
 }
 
-std::optional<PeerId> MemberKeys::judge(std::string_view proof, uint64_t now_unix_s, const char** why) const {
+std::optional<SignedMembership> MemberKeys::judge(std::string_view proof, const char** why) const {
   const auto refuse = [why](const char* text) {
     *why = text;
-    return std::optional<PeerId>();
+    return std::optional<SignedMembership>();
   };
   if (proof.size() != kProofOfLinkBytes || proof[0] != kMembershipVersion) return refuse("no proof of membership");
-  const std::string_view membership = proof.substr(0, kMembershipBytes);
-  const std::string_view told = membership.substr(0, kMembershipBytes - kSignatureBytes);
-  PeerId id;
-  std::memcpy(id.bytes.data(), told.data() + 1, id.bytes.size());
-  if (!is_signed(membership, swarm_, text_of_membership(swarm_, told))) {
-    return refuse("a membership that the swarm's key has not signed");
-  }
-  if (!is_signed(proof, id, text_of_link(self(), proof.substr(0, proof.size() - kSignatureBytes)))) {
+  const std::optional<SignedMembership> member = read_membership(swarm_, proof.substr(0, kMembershipBytes));
+  if (!member) return refuse("a membership that the swarm's key has not signed");
+  if (!is_signed(proof, member->id, text_of(kLink, self(), proof.substr(0, proof.size() - kSignatureBytes)))) {
     return refuse("a proof that its member has not signed for this reader");
   }
-  const uint64_t not_after = little_endian_at(told.substr(33, 8));
-  if (not_after != 0 && now_unix_s > not_after) return refuse("a membership that has expired");
-  return id;
+  return member;
 }
 
 }  // namespace starling

@@ -2,7 +2,8 @@
 //
 // A port's CURVE key is its owner's id in another form (identity.h): to know the id is to know that key. A peer that
 // opens a link shows the door key in the handshake, the only thing that ZeroMQ asks about there; it follows from the
-// swarm's key. Then the link's routing id says which member it is: the *proof*, of kProofOfLinkBytes.
+// swarm's key, which does not follow from it. Then the link's routing id says which member it is: the *proof*, of
+// kProofOfLinkBytes.
 //
 //   membership   version 1 (1 byte), id (32), not after (8, seconds since 1970; 0: for ever), serial (8), and the
 //                signature of the swarm's key (64) over "starling membership 1", the swarm's key and all before
@@ -10,6 +11,12 @@
 //   signature    the member's (64), over "starling link 1", the reader's id and all before
 //
 // Numbers are little-endian. The reader's id keeps a reader from showing the proof to others.
+//
+// In a shared swarm each member holds the swarm's key and signs its own membership. In a certified one the key stays
+// with its holder, and a member has an *admission*. Its holder ends one by a revocation (revocations.h):
+//
+//   revocation   version 1 (1), id (32), serial (8), and the signature of the swarm's key (64) over "starling
+//                revocation 1", the swarm's key and all before
 #pragma once
 
 #include <array>
@@ -26,6 +33,7 @@ namespace starling {
 
 inline constexpr size_t kMembershipBytes = 1 + 32 + 8 + 8 + 64;
 inline constexpr size_t kProofOfLinkBytes = kMembershipBytes + 16 + 64;
+inline constexpr size_t kRevocationBytes = 1 + 32 + 8 + 64;
 
 struct SignedMembership {
   PeerId id;
@@ -34,12 +42,35 @@ struct SignedMembership {
 };
 
 std::string sign_membership(const Identity& swarm, const SignedMembership& membership);
+// nullopt: nothing that the swarm's key has signed. Foreign bytes.
+std::optional<SignedMembership> read_membership(const PeerId& swarm, std::string_view bytes);
+
+inline bool has_expired(const SignedMembership& membership, uint64_t now_unix_s) {
+  return membership.not_after != 0 && now_unix_s > membership.not_after;
+}
+
+// What one member needs to join. Secret: the door opens the ports of all members, though not to speak.
+struct Admission {
+  PeerId swarm;                       // the public half of the swarm's key
+  KeySeed door{};                     // seed of the door key
+  std::string membership;             // kMembershipBytes
+  std::optional<KeySeed> identity{};  // the member's own, where the holder of the swarm's key made it
+  bool operator==(const Admission&) const = default;
+};
+
+Admission admit(const Identity& swarm, const SignedMembership& membership);
+
+// `serial`: of what the holder of the key has signed.
+std::string sign_revocation(const Identity& swarm, const PeerId& id, uint64_t serial);
+// The id. nullopt: nothing that the swarm's key has signed. Foreign bytes.
+std::optional<PeerId> read_revocation(const PeerId& swarm, std::string_view bytes);
 
 // What a process of a swarm with tickets holds. Constant, so any thread may read it.
 class MemberKeys {
  public:
-  // Where all members hold the swarm's key: signs the own membership.
-  MemberKeys(const Identity& self, const Identity& swarm);
+  MemberKeys(const Identity& self, const Identity& swarm);  // signs the own membership
+  // Throws std::invalid_argument, with the remedy: the admission is of another id, or not signed by its swarm.
+  MemberKeys(const Identity& self, const Admission& admission);
   ~MemberKeys();
   MemberKeys(const MemberKeys&) = delete;
   MemberKeys& operator=(const MemberKeys&) = delete;
@@ -52,15 +83,19 @@ class MemberKeys {
   // For a new link to `reader`.
   std::string proof_for(const PeerId& reader) const;
 
-  // The member that opened a link to this process with this routing id. Foreign bytes. nullopt: none; `why` says it.
-  std::optional<PeerId> judge(std::string_view proof, uint64_t now_unix_s, const char** why) const;
+  const SignedMembership& membership() const { return membership_; }
+
+  // The member that opened a link to this process with this routing id; its time may be over. Foreign bytes. nullopt:
+  // none; `why` says it.
+  std::optional<SignedMembership> judge(std::string_view proof, const char** why) const;
 
  private:
   const Identity self_;
   const PeerId swarm_;
   CurveKey port_secret_;
   CurvePair door_;
-  const std::string membership_;
+  const std::string signed_;
+  SignedMembership membership_;
 };
 
 }  // namespace starling

@@ -1,7 +1,8 @@
 #include "gossip/net/ticket.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -14,9 +15,15 @@ namespace {
 
 constexpr std::string_view kTicketDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::string_view kSumOf = "starling ticket";
-constexpr uint8_t kTicketVersion = 1;
-constexpr size_t kSumBytes = 4, kTicketBytes = 1 + 32 + 32 + kSumBytes, kTicketCharacters = kTicketBytes / 3 * 4;
-static_assert(kTicketBytes % 3 == 0);
+constexpr size_t kSumBytes = 4, kKeyBytes = 32;
+constexpr uint8_t kSharedTicket = 1, kCertifiedTicket = 2, kTicketWithIdentity = 3;
+
+constexpr size_t characters_of(size_t bytes) { return (bytes * 4 + 2) / 3; }
+
+// Of TICKET, by version.
+constexpr size_t kCharacters[] = {0, characters_of(1 + 2 * kKeyBytes + kSumBytes),
+                                  characters_of(1 + 3 * kKeyBytes + kMembershipBytes + kSumBytes),
+                                  characters_of(1 + 4 * kKeyBytes + kMembershipBytes + kSumBytes)};
 
 constexpr const char* kCopyAgain = "; copy the whole line from the file `ticket` in the state folder there";
 
@@ -51,42 +58,81 @@ void refuse_strange_characters(std::string_view key) {
   }
 }
 
-void refuse_length(size_t size) {
-  if (size == kTicketCharacters) return;
+// One cut off still has its first characters, and with them its version.
+void refuse_length(std::string_view key) {
+  if (std::ranges::find(kCharacters, key.size()) != std::end(kCharacters) && !key.empty()) return;
+  const TicketBytes begin = from_base64(key.substr(0, 4));
+  const bool known = !begin.empty() && begin[0] >= kSharedTicket && begin[0] <= kTicketWithIdentity;
+  const size_t version = known ? begin[0] : kSharedTicket;
   const std::string found =
-      std::to_string(size) + " characters, and " + std::to_string(kTicketCharacters) + " are needed";
-  refuse_ticket((size < kTicketCharacters ? "the ticket is cut off: it has " : "the ticket is too long: it has ") +
-                found + kCopyAgain);
+      std::to_string(key.size()) + " characters, and " + std::to_string(kCharacters[version]) + " are needed";
+  refuse_ticket(
+      (key.size() < kCharacters[version] ? "the ticket is cut off: it has " : "the ticket is too long: it has ") +
+      found + kCopyAgain);
+}
+
+// REQUIRES: there are so many bytes left.
+template <size_t kSize>
+void take(std::span<const uint8_t>& bytes, std::array<uint8_t, kSize>& out) {
+  std::copy_n(bytes.begin(), kSize, out.begin());
+  bytes = bytes.subspan(kSize);
 }
 
 Ticket parse_key(std::string_view key) {
   refuse_strange_characters(key);
-  TicketBytes bytes = from_base64(key);
-  const bool sound = has_ticket_sum(bytes);
-  if (sound && bytes[0] != kTicketVersion) {
-    refuse_ticket("the ticket is of version " + std::to_string(bytes[0]) +
-                  ", of a newer Starling, and this program knows version 1; upgrade it");
+  TicketBytes all = from_base64(key);
+  const bool sound = has_ticket_sum(all);
+  const uint8_t version = sound ? all[0] : 0;
+  if (sound && (version < kSharedTicket || version > kTicketWithIdentity)) {
+    refuse_ticket("the ticket is of version " + std::to_string(version) +
+                  ", of a newer Starling, and this program knows versions 1 to 3; upgrade it");
   }
-  refuse_length(key.size());
-  if (!sound) refuse_ticket(std::string("the ticket has a wrong character") + kCopyAgain);
+  refuse_length(key);
+  if (!sound || key.size() != kCharacters[version]) {
+    refuse_ticket(std::string("the ticket has a wrong character") + kCopyAgain);
+  }
   Ticket ticket;
-  std::memcpy(ticket.seed.data(), bytes.data() + 1, ticket.seed.size());
-  std::memcpy(ticket.id.bytes.data(), bytes.data() + 33, ticket.id.bytes.size());
-  wipe(bytes);
+  std::span<const uint8_t> rest = std::span(all).subspan(1);
+  if (version == kSharedTicket) {
+    take(rest, ticket.seed);
+    take(rest, ticket.id.bytes);
+  } else {
+    Admission& admission = ticket.admission.emplace();
+    take(rest, ticket.id.bytes);
+    take(rest, admission.swarm.bytes);
+    take(rest, admission.door);
+    admission.membership.assign(rest.begin(), rest.begin() + kMembershipBytes);
+    rest = rest.subspan(kMembershipBytes);
+    if (version == kTicketWithIdentity) take(rest, admission.identity.emplace());
+  }
+  wipe(all);
   return ticket;
 }
 
 }  // namespace
 
 std::string Ticket::to_string() const {
-  TicketBytes bytes = {kTicketVersion};
-  bytes.insert(bytes.end(), seed.begin(), seed.end());
-  bytes.insert(bytes.end(), id.bytes.begin(), id.bytes.end());
-  const TicketBytes sum = ticket_sum(bytes);
-  bytes.insert(bytes.end(), sum.begin(), sum.end());
+  TicketBytes bytes = {!admission ? kSharedTicket : admission->identity ? kTicketWithIdentity : kCertifiedTicket};
+  const auto add = [&bytes](const auto& part) { bytes.insert(bytes.end(), part.begin(), part.end()); };
+  if (!admission) {
+    add(seed);
+    add(id.bytes);
+  } else {
+    add(id.bytes);
+    add(admission->swarm.bytes);
+    add(admission->door);
+    add(admission->membership);
+    if (admission->identity) add(*admission->identity);
+  }
+  add(ticket_sum(bytes));
   std::string text = at.to_string() + "#" + to_base64(bytes);
   wipe(bytes);
   return text;
+}
+
+bool Ticket::same_swarm(const Ticket& other) const {
+  if (admission && other.admission) return admission->swarm == other.admission->swarm;
+  return !admission && !other.admission && seed == other.seed;
 }
 
 Ticket parse_ticket(std::string_view text) {

@@ -1,24 +1,33 @@
 // The text by which a machine joins a swarm that has tickets: HOST:PORT#TICKET. It names an agent or a registry by
-// address and id, and holds the seed of the swarm's key: a holder can join, and invite others.
+// address and id. A ticket of a shared swarm holds the seed of the swarm's key: a holder can join, and invite others.
+// One of a certified swarm holds the admission of one member.
 //
-// TICKET is 92 characters of A-Z a-z 0-9 - _ (base64url) that stand for 69 bytes: the version 1, the seed, the id, and
-// the first 4 bytes of BLAKE2b-256 over "starling ticket" and all before. Later versions end with such a sum as well.
+// TICKET is of A-Z a-z 0-9 - _ (base64url). It stands for a version, the id, the rest, and the first 4 bytes of
+// BLAKE2b-256 over "starling ticket" and all before. Later versions end with such a sum as well.
+//
+//   1  shared: the seed (32) and then the id (32); 92 characters
+//   2  certified: the id (32), the swarm's key (32), the door's seed (32), and the membership; 286 characters
+//   3  as 2, and the seed of the member's own identity (32), which the holder of the swarm's key made; 328 characters
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "gossip/net/identity.h"
+#include "gossip/net/member_keys.h"
 #include "gossip/peer.h"
 
 namespace starling {
 
 struct Ticket {
   Endpoint at;
-  PeerId id;       // of the agent or registry there
-  KeySeed seed{};  // of the swarm's key
+  PeerId id;                             // of the agent or registry there
+  KeySeed seed{};                        // of the swarm's key; zero: it is certified
+  std::optional<Admission> admission{};  // of a certified swarm
   std::string to_string() const;
+  bool same_swarm(const Ticket& other) const;
   bool operator==(const Ticket&) const = default;
 };
 

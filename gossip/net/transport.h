@@ -85,8 +85,10 @@ class Transport {
   virtual void wake() = 0;                          // from any thread: end a wait_until
   virtual void forget(const Endpoint& peer) = 0;    // close the links to it, drop what is queued
   virtual void refuse(const ReceivedFrame&) {}      // nobody can read it; its link is cut after too many
-  virtual void cut(const ReceivedFrame&) {}         // its sender is not the link's owner: the link is cut at once
-  virtual Endpoint local() const = 0;               // where it is bound, port known
+  // A frame of a member that has expired: for an answer alone. poll() has none of those. Its link is cut already.
+  virtual std::optional<ReceivedFrame> take_expired() { return std::nullopt; }
+  virtual void cut(const ReceivedFrame&) {}  // its sender is not the link's owner: the link is cut at once
+  virtual Endpoint local() const = 0;        // where it is bound, port known
   virtual TransportCounters counters() const = 0;
 };
 

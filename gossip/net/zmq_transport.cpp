@@ -37,6 +37,7 @@ constexpr Duration kPendingLife[2] = {std::chrono::seconds(2), std::chrono::seco
 constexpr size_t kHeaderPartBytesMax = kControlFrameBytesMax;
 constexpr size_t kUnfinishedBytesMaxOf[2] = {1024 * 1024, 4 * kBulkFrameBytesMax};  // of one link; more is no message
 constexpr size_t kSealBytesMax = 64;                                                // that encryption adds to a part
+constexpr size_t kExpiredKeptMax = 16;                                              // frames, for an answer
 constexpr size_t kJudgedLinksMax = 16384;                       // remembered; the others are judged anew
 constexpr Duration kLookEvery = std::chrono::milliseconds(50);  // at handshakes
 constexpr Duration kRefusedLinkLife = std::chrono::seconds(5);  // then another one is tried
@@ -235,7 +236,7 @@ struct ZmqTransportImpl {
   void prepare(Link& link, const PeerId& reader);
   void look_at_handshakes();
   void note(Link& link, Expected& place, const HandshakeEvent& event) const;
-  std::optional<PeerId> member_of(const zmq::message_t& routing_id);
+  const SignedMembership* member_of(const zmq::message_t& routing_id);
   bool connect(Link& link);
   void try_next_number(Link& link);
   void evict_oldest_link();
@@ -249,7 +250,7 @@ struct ZmqTransportImpl {
   zmq::context_t& context;
   LinkGate& gate;
   const uint64_t link_group;
-  const std::shared_ptr<const MemberKeys> keys;  // null: open
+  std::shared_ptr<const MemberKeys> keys;  // null: open
   FramesRead& read;
   zmq::socket_t routers[2];
   Endpoint local;
@@ -258,8 +259,9 @@ struct ZmqTransportImpl {
   std::map<LinkKey, Link*> waiting;  // the links with something pending
   std::map<Endpoint, Expected> expected;
   TimePoint next_look;
-  std::unordered_map<std::string, std::optional<PeerId>> judged;  // links that others opened, by their routing ids
-  uint64_t own_strangers = 0;                                     // of prove_closed()
+  std::unordered_map<std::string, std::optional<SignedMembership>> judged;  // links of others, by their routing ids
+  std::deque<ReceivedFrame> expired;
+  uint64_t own_strangers = 0;  // of prove_closed()
   size_t link_count_max;
   uint64_t use_count = 0;
   int control_streak = 0;
@@ -509,17 +511,18 @@ void ZmqTransportImpl::flush_all() {
   });
 }
 
-// nullopt: the link is of nobody who may send.
-std::optional<PeerId> ZmqTransportImpl::member_of(const zmq::message_t& routing_id) {
-  if (is_renamed(routing_id)) return std::nullopt;
+// Null: the link is of no member, and never was. Its time may be over, also on a link that lasts.
+const SignedMembership* ZmqTransportImpl::member_of(const zmq::message_t& routing_id) {
+  if (is_renamed(routing_id)) return nullptr;
   std::string proof = routing_id.to_string();
-  const auto found = judged.find(proof);
-  if (found != judged.end()) return found->second;
-  const char* why = "";
-  const std::optional<PeerId> member = keys->judge(proof, unix_seconds(), &why);
-  if (judged.size() >= kJudgedLinksMax) judged.clear();
-  judged.emplace(std::move(proof), member);
-  return member;
+  auto found = judged.find(proof);
+  if (found == judged.end()) {
+    const char* why = "";
+    const std::optional<SignedMembership> member = keys->judge(proof, &why);
+    if (judged.size() >= kJudgedLinksMax) judged.clear();
+    found = judged.emplace(std::move(proof), member).first;
+  }
+  return found->second ? &*found->second : nullptr;
 }
 
 std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* refused) {
@@ -550,9 +553,16 @@ std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* re
     gate.frame_refused(link_group, frame.connection, frame.source);
     return std::nullopt;
   }
-  if (keys && !(frame.authenticated = member_of(routing_id))) {
+  const SignedMembership* const member = keys ? member_of(routing_id) : nullptr;
+  const bool late = member && has_expired(*member, unix_seconds());
+  if (member) frame.authenticated = member->id;
+  if (keys && (!member || late)) {
     *refused = true;
     ++counters.frames_refused;
+    if (late && channel == Channel::kControl && expired.size() < kExpiredKeptMax) {
+      frame.header = shared(std::move(parts[0]));
+      expired.push_back(frame);
+    }
     // The connection of a renamed link may be its owner's new one by now.
     if (is_renamed(routing_id)) {
       gate.frame_refused(link_group, frame.connection, frame.source);
@@ -702,6 +712,20 @@ bool ZmqTransport::surely_closed(const Endpoint& at) const {
   if (impl_->keys) return !why_closed(at).empty();
   const auto place = impl_->expected.find(at);
   return place != impl_->expected.end() && place->second.closed != Closed::kNo && !place->second.guessed;
+}
+
+std::optional<ReceivedFrame> ZmqTransport::take_expired() {
+  if (impl_->expired.empty()) return std::nullopt;
+  ReceivedFrame frame = std::move(impl_->expired.front());
+  impl_->expired.pop_front();
+  return frame;
+}
+
+void ZmqTransport::renew(std::shared_ptr<const MemberKeys> keys) {
+  STARLING_CHECK(impl_->keys && keys && keys->self() == impl_->keys->self() &&
+                 keys->door().open == impl_->keys->door().open);
+  impl_->keys = std::move(keys);
+  while (!impl_->links.empty()) impl_->close_link(impl_->links.begin());
 }
 
 void ZmqTransport::cut(const ReceivedFrame& frame) {

@@ -50,12 +50,17 @@ class ZmqTransport final : public Transport {
   std::string why_closed(const Endpoint& at) const;
   bool surely_closed(const Endpoint& at) const;  // that is no guess; with keys a guess is taken for it
 
+  // This process has another membership, with the same identity and door: all links to others are made anew.
+  // REQUIRES: it had keys.
+  void renew(std::shared_ptr<const MemberKeys> keys);
+
   SendStatus send(const Endpoint& to, Channel channel, Frame frame) override;
   std::optional<ReceivedFrame> poll() override;
   void wait_until(TimePoint deadline) override;
   void wake() override;
   void forget(const Endpoint& peer) override;
   void refuse(const ReceivedFrame& frame) override;
+  std::optional<ReceivedFrame> take_expired() override;
   void cut(const ReceivedFrame& frame) override;
   Endpoint local() const override;
   TransportCounters counters() const override;

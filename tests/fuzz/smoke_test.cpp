@@ -189,9 +189,19 @@ TEST(FuzzSmoke, Endpoint) {
 }
 
 TEST(FuzzSmoke, Ticket) {
-  const std::string text = Ticket{{"10.0.0.5", 7400}, PeerId{}, KeySeed{7}}.to_string();
-  const auto bytes = std::as_bytes(std::span(text));
-  drive(fuzz_ticket, {{bytes.begin(), bytes.end()}}, 20'000);
+  Ticket ticket{{"10.0.0.5", 7400}, PeerId{}, KeySeed{7}};
+  std::vector<std::string> texts = {ticket.to_string()};
+  ticket.seed = {};
+  ticket.admission = admit(Identity(KeySeed{1}), {});
+  texts.push_back(ticket.to_string());
+  ticket.admission->identity = KeySeed{2};
+  texts.push_back(ticket.to_string());
+  std::vector<Bytes> corpus;
+  for (const std::string& text : texts) {
+    const auto bytes = std::as_bytes(std::span(text));
+    corpus.emplace_back(bytes.begin(), bytes.end());
+  }
+  drive(fuzz_ticket, corpus, 20'000);
 }
 
 TEST(FuzzSmoke, Proof) {
@@ -199,6 +209,14 @@ TEST(FuzzSmoke, Proof) {
   const std::string proof = MemberKeys(member, swarm).proof_for(Identity(KeySeed{2}).id());
   const auto bytes = std::as_bytes(std::span(proof));
   drive(fuzz_proof, {{bytes.begin(), bytes.end()}}, 500);
+}
+
+TEST(FuzzSmoke, Revocation) {
+  const Identity swarm(KeySeed{1});
+  std::string two;
+  for (uint8_t i = 2; i < 4; ++i) two += sign_revocation(swarm, Identity(KeySeed{i}).id(), i);
+  const auto bytes = std::as_bytes(std::span(two));
+  drive(fuzz_revocation, {{bytes.begin(), bytes.end()}}, 500);
 }
 
 // A sound file of each format.

@@ -12,6 +12,7 @@ void fuzz_codec(std::span<const std::byte> input);
 void fuzz_endpoint(std::span<const std::byte> input);
 void fuzz_ticket(std::span<const std::byte> input);
 void fuzz_proof(std::span<const std::byte> input);
+void fuzz_revocation(std::span<const std::byte> input);
 void fuzz_update(std::span<const std::byte> input);
 void fuzz_entry(std::span<const std::byte> input);
 bool entry_is_taken(std::span<const std::byte> input);  // whether fuzz_entry's log goes on with it

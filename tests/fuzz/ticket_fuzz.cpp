@@ -1,8 +1,9 @@
-// Tickets as a person copies them, and the routing ids of links: nothing but a sound one is taken.
+// Tickets as a person copies them, the routing ids of links, and revocations: nothing but a sound one is taken.
 #include <stdexcept>
 #include <string_view>
 
 #include "gossip/net/member_keys.h"
+#include "gossip/net/revocations.h"
 #include "gossip/net/ticket.h"
 #include "kernels/check.h"
 #include "tests/fuzz/targets.h"
@@ -26,9 +27,19 @@ void fuzz_proof(std::span<const std::byte> input) {
   static const MemberKeys keys(self, swarm);
   const std::string_view proof(reinterpret_cast<const char*>(input.data()), input.size());
   const char* why = nullptr;
-  const auto member = keys.judge(proof, 0, &why);
+  const auto member = keys.judge(proof, &why);
   STARLING_CHECK(member.has_value() == (why == nullptr));
   STARLING_CHECK(!member || proof.size() == kProofOfLinkBytes);
+}
+
+void fuzz_revocation(std::span<const std::byte> input) {
+  static const Identity swarm(KeySeed{1});
+  const std::string_view bytes(reinterpret_cast<const char*>(input.data()), input.size());
+  Revocations revoked(swarm.id()), again(swarm.id());
+  const size_t count = revoked.take(bytes).size();
+  STARLING_CHECK(count == revoked.count() && count * kRevocationBytes <= bytes.size() && count <= kRevocationsMax);
+  STARLING_CHECK((count == 0) == (revoked.sum() == 0));
+  STARLING_CHECK(again.take(revoked.bytes()).size() == count && again.sum() == revoked.sum());
 }
 
 }  // namespace starling

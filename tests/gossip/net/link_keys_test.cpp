@@ -178,6 +178,22 @@ TEST_F(LinkKeysTest, ALinkWithoutAProofIsCut) {
   EXPECT_GT(reader->counters().frames_refused, 0u);
 }
 
+// It is judged with every frame, not when the link opens.
+TEST_F(LinkKeysTest, AMembershipThatEndsEndsItsLinks) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto not_after = static_cast<uint64_t>(std::chrono::duration_cast<seconds>(now).count()) + 1;
+  const Admission admission = admit(identity_of(1), {identity_of(2).id(), not_after, 1});
+  const auto member = open(std::make_shared<MemberKeys>(identity_of(2), admission)), reader = open(keys(3));
+  size_t heard = 0;
+  EXPECT_TRUE(run_until(*member, *reader, [&] {
+    (void)member->send(reader->local(), Channel::kControl, frame(identity_of(3).id()));
+    (void)member->poll();
+    while (reader->poll()) ++heard;
+    return reader->counters().links.cut > 0;
+  }));
+  EXPECT_GT(heard, 0u);
+}
+
 TEST_F(LinkKeysTest, ACutLinkOpensAnew) {
   const auto a = open(keys(2)), b = open(keys(3));
   size_t heard = 0;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <string>
 
 #include "gossip/rng.h"
@@ -12,8 +13,9 @@ namespace {
 
 class MemberKeysTest : public testing::Test {
  protected:
-  std::optional<PeerId> judge(const std::string& proof, uint64_t now = 1'800'000'000) const {
-    return reader_.judge(proof, now, &why_);
+  std::optional<PeerId> judge(const std::string& proof) const {
+    const auto member = reader_.judge(proof, &why_);
+    return member ? std::optional(member->id) : std::nullopt;
   }
   // Of a member that signs what it likes with its own key.
   std::string proof_of(const Identity& member, const std::string& membership) const {
@@ -59,10 +61,40 @@ TEST_F(MemberKeysTest, AMembershipIsOfOneMember) {
 }
 
 TEST_F(MemberKeysTest, AMembershipEnds) {
-  const std::string proof = proof_of(other_, sign_membership(swarm_, {.id = other_.id(), .not_after = 1000}));
-  EXPECT_EQ(judge(proof, 1000), other_.id());
-  EXPECT_FALSE(judge(proof, 1001));
-  EXPECT_NE(std::string(why_).find("expired"), std::string::npos) << why_;
+  const std::string proof = proof_of(other_, sign_membership(swarm_, {other_.id(), 1000, 7}));
+  const auto member = reader_.judge(proof, &why_);
+  ASSERT_TRUE(member);
+  EXPECT_EQ(member->serial, 7u);
+  EXPECT_FALSE(has_expired(*member, 1000));
+  EXPECT_TRUE(has_expired(*member, 1001));
+  EXPECT_FALSE(has_expired(reader_.membership(), ~uint64_t{0})) << "one that ends never";
+}
+
+TEST_F(MemberKeysTest, AnAdmittedMemberIsAMemberWithoutTheSwarmsKey) {
+  const Admission admission = admit(swarm_, {other_.id(), 1000, 7});
+  const MemberKeys admitted(other_, admission);
+  EXPECT_EQ(judge(admitted.proof_for(reader_.self())), other_.id());
+  EXPECT_EQ(admitted.door().open, reader_.door().open);
+  EXPECT_EQ(admitted.swarm(), swarm_.id());
+  EXPECT_EQ(admitted.membership().not_after, 1000u);
+}
+
+TEST_F(MemberKeysTest, AnAdmissionIsOfNoUseToAnother) {
+  const Admission admission = admit(swarm_, {.id = other_.id()});
+  EXPECT_THROW(MemberKeys(self_, admission), std::invalid_argument);
+  EXPECT_FALSE(judge(proof_of(identity_of(5), admission.membership)));
+  Admission forged = admit(identity_of(9), {.id = self_.id()});  // by a key of its own
+  forged.swarm = swarm_.id();
+  EXPECT_THROW(MemberKeys(self_, forged), std::invalid_argument);
+}
+
+// What it holds opens ports, and no bit of it is the seed.
+TEST_F(MemberKeysTest, AnAdmissionHoldsNoKeyThatSigns) {
+  const Admission admission = admit(swarm_, {.id = other_.id()});
+  EXPECT_NE(admission.door, swarm_.seed());
+  const std::string membership = sign_membership(Identity(admission.door), {.id = self_.id()});
+  EXPECT_FALSE(read_membership(swarm_.id(), membership)) << "the door signs none";
+  EXPECT_FALSE(judge(proof_of(self_, membership)));
 }
 
 TEST_F(MemberKeysTest, NoBitOfAProofMayChange) {

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "gossip/rng.h"
 
@@ -78,10 +80,61 @@ TEST(Ticket, OneWrongCharacterIsFoundWhereverItStands) {
   }
 }
 
-// Of version 2, with the sum that every version ends with.
+// Of version 4, with the sum that every version ends with.
 TEST(Ticket, OfANewerStarlingSaysSo) {
-  const std::string error = error_of("10.0.0.5:7400#AgcHBwcHBwftadA2");
-  EXPECT_TRUE(holds(error, "version 2, of a newer Starling")) << error;
+  const std::string error = error_of("10.0.0.5:7400#BAcHBwcHBwcPLyi1");
+  EXPECT_TRUE(holds(error, "version 4, of a newer Starling")) << error;
+}
+
+// Of a certified swarm, with or without the member's own identity.
+Ticket certified(bool with_identity) {
+  Ticket ticket = sample();
+  ticket.seed = {};
+  ticket.admission = admit(Identity(KeySeed{1}), {Identity(KeySeed{2}).id(), 2'000'000'000, 7});
+  if (with_identity) ticket.admission->identity = KeySeed{2};
+  return ticket;
+}
+
+TEST(Ticket, OfACertifiedSwarmReadsBack) {
+  for (const bool with_identity : {false, true}) {
+    const Ticket ticket = certified(with_identity);
+    const std::string text = ticket.to_string();
+    EXPECT_EQ(text.size(), std::string("10.0.0.5:7400#").size() + (with_identity ? 328 : 286));
+    EXPECT_EQ(parse_ticket(text), ticket);
+    EXPECT_TRUE(parse_ticket(text).same_swarm(ticket));
+    EXPECT_FALSE(parse_ticket(text).same_swarm(sample()));
+  }
+}
+
+TEST(Ticket, OfACertifiedSwarmIsTheSameForEver) {
+  EXPECT_EQ(
+      certified(false).to_string(),
+      "10.0.0.5:7400#AsjJysvMzc7P0NHS09TV1tfY2drb3N3e3-Dh4uPk5ebnzswVB9wd3XKVlRwpCIjwla25BE0bc9aW5t8GXWg71Pz1eezW"
+      "eIzGxrKVf-T8mhcZ7BMlo33yowxG6A1RN9dG0wFrecV-aglSOSgsBIGOlhEvPwOkABupelZMI4UqPx6l_ACUNXcAAAAABwAAAAAAAADKsX3p"
+      "kdzGVqTMtp9NOMaDNdRd-SotBoeKxCGVStfV98QT0hN6r5kv4RIsv7y7bjBwC1YitvvZ9savE31RoN8CiQr73A");
+}
+
+TEST(Ticket, DamageOfACertifiedOneIsNamed) {
+  for (const bool with_identity : {false, true}) {
+    const std::string text = certified(with_identity).to_string();
+    const std::string needed = with_identity ? "328" : "286";
+    const size_t key = text.find('#') + 1;
+    EXPECT_TRUE(holds(error_of(text.substr(0, text.size() - 1)), "cut off: it has")) << needed;
+    EXPECT_TRUE(holds(error_of(text.substr(0, key + 5)), "5 characters, and " + needed + " are needed"));
+    EXPECT_TRUE(holds(error_of(text + "A"), "too long: it has"));
+    for (size_t at = key; at < text.size(); ++at) {
+      std::string wrong = text;
+      wrong[at] = text[at] == 'A' ? 'B' : 'A';
+      EXPECT_TRUE(holds(error_of(wrong), "wrong character")) << at;
+    }
+  }
+}
+
+// The seed of the swarm's key stands nowhere in it.
+TEST(Ticket, OfACertifiedSwarmHoldsNoSeed) {
+  const std::vector<uint8_t> bytes = from_base64(certified(true).to_string().substr(14));
+  const KeySeed seed{1};
+  EXPECT_TRUE(std::ranges::search(bytes, seed).empty());
 }
 
 TEST(Ticket, NoErrorShowsIt) {
