@@ -163,6 +163,7 @@ void Registry::tick(Listener& listener) {
     if (!frame) break;
     receive(listener, std::move(*frame));
   }
+  turn_away_expired(transport_, options_.self, gate_, strangers_);
   for (const auto& [id, swarm] : swarms_) {
     Forward handler(listener, swarm->router);
     swarm->router.tick(handler);
@@ -219,6 +220,11 @@ void Registry::announce_leave() {
   for (const auto& [id, swarm] : swarms_) swarm->router.membership().announce_leave();
 }
 
+void Registry::revoke(std::string_view entries) {
+  for (const auto& [id, swarm] : swarms_) swarm->router.membership().revoke(entries);
+  if (swarms_.empty() && options_.revocations) (void)options_.revocations->take(entries);
+}
+
 const Router* Registry::find(uint64_t swarm_id) const {
   const auto found = swarms_.find(swarm_id);
   return found == swarms_.end() ? nullptr : &found->second->router;
@@ -248,7 +254,12 @@ void Registry::receive(Listener& listener, ReceivedFrame frame) {
   } else if (frame.authenticated && *frame.authenticated != header.sender) {
     ++strangers_.wrong_sender;
     transport_.cut(frame);
-  } else if (header.sender != options_.self.id) {
+  } else if (options_.revocations && options_.revocations->contains(header.sender)) {
+    ++strangers_.no_member;
+    turn_away_revoked(frame, header, options_.self, *options_.revocations, gate_, transport_);
+  } else if (const auto* revoked = message_as<Revoked>(message)) {
+    if (options_.revocations) revoke(revoked->entries);
+  } else if (header.sender != options_.self.id || is_read(message)) {
     const auto* answer = std::get_if<BootstrapMessage>(&message);
     if (answer && seeds_->take(listener, *answer)) return;
     Swarm* swarm = swarm_of(listener, header, message, frame.source);
@@ -336,7 +347,8 @@ Registry::Swarm* Registry::swarm_to_read(const Join& join, const std::string& so
 
 Registry::Swarm* Registry::begin(Listener& listener, const std::string& settings, const SettingsRead& read) {
   const uint64_t id = swarm_id_of(settings);
-  const RouterOptions options{options_.self, read.membership, options_.seeds, ++rng_seed_, options_.compare, secret_};
+  const RouterOptions options{
+      options_.self, read.membership, options_.seeds, ++rng_seed_, options_.compare, secret_, {}, options_.revocations};
   Swarm* namesake = largest_of(read.name);
   const auto added = swarms_.emplace(id, std::make_unique<Swarm>(options, read.name, settings, transport_, clock_));
   note_namesake(*added.first->second, namesake);

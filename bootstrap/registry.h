@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bootstrap/path_found.h"
@@ -33,7 +34,8 @@ struct RegistryOptions {
   uint64_t only = 0;  // the id of the one swarm to serve; 0: any
   std::function<std::string(const std::string&, const std::string&)> compare;  // as in RouterOptions
   std::function<SettingsRead(const std::string&)> read;
-  uint64_t secret = 0;  // as in RouterOptions
+  uint64_t secret = 0;                 // as in RouterOptions
+  Revocations* revocations = nullptr;  // likewise
   FindPath find_path{};
 };
 
@@ -53,7 +55,8 @@ class Registry {
 
   void tick(Listener& listener);
   TimePoint next_deadline() const;
-  void announce_leave();  // in all swarms
+  void announce_leave();                  // in all swarms
+  void revoke(std::string_view entries);  // as Membership's
 
   size_t swarm_count() const { return swarms_.size(); }
   const Router* find(uint64_t swarm_id) const;  // null: not served

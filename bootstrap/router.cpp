@@ -26,6 +26,10 @@ constexpr Duration kReaderLife = std::chrono::seconds(10);    // after its last 
 constexpr Duration kEarlierFrames = std::chrono::seconds(3);  // of a process that has ended
 constexpr const char* kWrongSender = "its sender is not the one that its key belongs to";
 constexpr const char* kOtherSwarm = "of another swarm";
+constexpr const char* kExpiredText =
+    "its membership has expired, by the clock here: the holder of the swarm's key admits it again with `starling "
+    "admit`; start with that ticket";
+constexpr const char* kNoMember = "of a member that is revoked or has expired";
 
 template <typename... Calls>
 struct Overloaded : Calls... {
@@ -42,7 +46,7 @@ uint64_t swarm_id_of(const std::string& settings) {
 }
 
 uint64_t RouterCounters::frames_refused() const {
-  return std::accumulate(undecoded.begin(), undecoded.end(), wrong_sender + other_swarm);
+  return std::accumulate(undecoded.begin(), undecoded.end(), wrong_sender + other_swarm + no_member);
 }
 
 bool refuse_other_version(const ReceivedFrame& frame, const PeerRecord& self, JoinGate& gate, Transport& transport) {
@@ -51,6 +55,35 @@ bool refuse_other_version(const ReceivedFrame& frame, const PeerRecord& self, Jo
   const FrameHeader header{0, self.id, self.version.generation, self.endpoint};
   return transport.send(join->reply_to, Channel::kControl, {encode_version_refusal(header, *join), {}, join->sender}) ==
          SendStatus::kQueued;
+}
+
+bool is_read(const Message& message) {
+  const auto* join = message_as<Join>(message);
+  return join && join->reads != 0;
+}
+
+void turn_away_revoked(const ReceivedFrame& frame, const FrameHeader& header, const PeerRecord& self,
+                       const Revocations& revocations, JoinGate& gate, Transport& transport) {
+  transport.cut(frame);
+  if (!gate.may_answer(frame.source)) return;
+  const FrameHeader own{header.swarm, self.id, self.version.generation, self.endpoint};
+  const Message answer = Revoked{revocations.bytes_of({header.sender})};
+  (void)transport.send(header.reply_to, Channel::kControl, {encode_frame_header(own, answer, {}), {}, header.sender});
+}
+
+void turn_away_expired(Transport& transport, const PeerRecord& self, JoinGate& gate, RouterCounters& counters) {
+  while (const std::optional<ReceivedFrame> frame = transport.take_expired()) {
+    FrameHeader header;
+    Message message;
+    ++counters.no_member;
+    const DecodeStatus status = decode_frame(frame->channel, frame->header.span(), {}, &header, &message);
+    const auto* join = message_as<Join>(message);
+    if (status != DecodeStatus::kOk || frame->authenticated != header.sender || !join) continue;
+    if (!gate.may_answer(frame->source)) continue;
+    const FrameHeader own{header.swarm, self.id, self.version.generation, self.endpoint};
+    const Message answer = JoinRefused{kExpiredText, "", join->nonce};
+    (void)transport.send(header.reply_to, Channel::kControl, {encode_frame_header(own, answer, {}), {}, header.sender});
+  }
 }
 
 bool let_in(JoinGate& gate, JoinGate::Verdict verdict, const Join& join, RouterCounters& counters,
@@ -74,6 +107,7 @@ void RouterCounters::add(const RouterCounters& other) {
   for (size_t i = 0; i < undecoded.size(); ++i) undecoded[i] += other.undecoded[i];
   wrong_sender += other.wrong_sender;
   other_swarm += other.other_swarm;
+  no_member += other.no_member;
   joins += other.joins;
   joins_unproven += other.joins_unproven;
   reads += other.reads;
@@ -92,6 +126,7 @@ std::vector<std::pair<const char*, uint64_t>> RouterCounters::refusals() const {
   }
   if (wrong_sender > 0) causes.emplace_back(kWrongSender, wrong_sender);
   if (other_swarm > 0) causes.emplace_back(kOtherSwarm, other_swarm);
+  if (no_member > 0) causes.emplace_back(kNoMember, no_member);
   return causes;
 }
 
@@ -100,7 +135,7 @@ Router::Router(const RouterOptions& options, Transport& transport, const Clock& 
       secret_(process_secret(options.secret, options.rng_seed)),
       transport_(transport),
       clock_(clock),
-      membership_(options.membership, options.self, clock, *this, options.rng_seed, secret_),
+      membership_(options.membership, options.self, clock, *this, options.rng_seed, secret_, options.revocations),
       donor_(*this),
       twins_(membership_.self(), clock, *this, secret_, options.sign),
       gate_(secret_, clock),
@@ -120,6 +155,7 @@ void Router::tick(Handler& handler) {
     if (!frame) break;
     receive(handler, *frame);
   }
+  turn_away_expired(transport_, membership_.self(), gate_, counters_);
   membership_.tick();
   twins_.tick();
   forget_readers();
@@ -157,7 +193,17 @@ bool Router::admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* he
     handler.on_frame_refused(frame, kWrongSender);
     return false;
   }
-  if (header->sender == membership_.self().id) {
+  if (options_.revocations && options_.revocations->contains(header->sender)) {
+    ++counters_.no_member;
+    turn_away_revoked(frame, *header, membership_.self(), *options_.revocations, gate_, transport_);
+    handler.on_frame_refused(frame, kNoMember);
+    return false;
+  }
+  if (const auto* revoked = message_as<Revoked>(*message)) {  // signed, so any sender may bring it
+    if (options_.revocations) membership_.revoke(revoked->entries);
+    return false;
+  }
+  if (header->sender == membership_.self().id && !is_read(*message)) {
     twins_.handle(*header, *message);
     return false;
   }
@@ -248,7 +294,8 @@ bool Router::may_exchange(const FrameHeader& header, const ExchangeMessage& mess
   DigestEntry held{.id = header.sender};
   if (member) held = {header.sender, member->record.version, static_cast<uint8_t>(member->state)};
   send({header.reply_to, header.sender}, Busy{propose->xid, 0});
-  send({header.reply_to, header.sender}, Sync{.digest = {held}});
+  send({header.reply_to, header.sender},
+       Sync{.digest = {held}, .revoked = options_.revocations ? options_.revocations->sum() : 0});
   return false;
 }
 

@@ -32,8 +32,9 @@ struct RouterOptions {
   // `compare(ours, theirs)` lists the differing lines of two settings texts, for the refusal; empty: they mean the
   // same, and the newcomer is let in with our text.
   std::function<std::string(const std::string&, const std::string&)> compare;
-  uint64_t secret = 0;     // of the process, for process_secret(); nobody else may guess it
-  TwinWatch::Sign sign{};  // as TwinWatch's
+  uint64_t secret = 0;                 // of the process, for process_secret(); nobody else may guess it
+  TwinWatch::Sign sign{};              // as TwinWatch's
+  Revocations* revocations = nullptr;  // as Membership's
 };
 
 struct RouterCounters {
@@ -41,6 +42,7 @@ struct RouterCounters {
   std::array<uint64_t, kDecodeStatusCount> undecoded{};  // by DecodeStatus: damaged, of another version, random bytes
   uint64_t wrong_sender = 0;  // the header names another sender than the one that the transport authenticated
   uint64_t other_swarm = 0;   // from agents with other settings, or with none yet
+  uint64_t no_member = 0;     // of members that were removed, or that have expired
 
   uint64_t joins = 0;              // answered with the settings and the members
   uint64_t joins_unproven = 0;     // answered with a cookie
@@ -61,6 +63,16 @@ struct RouterCounters {
 // Answers a Join of another version of the protocol; its sender would ask for ever otherwise. False: the frame is no
 // such Join, or its source has had enough answers.
 bool refuse_other_version(const ReceivedFrame& frame, const PeerRecord& self, JoinGate& gate, Transport& transport);
+
+// Whether it is a reader's: one with the identity of this very agent too, as `starling status` beside a member of a
+// certified swarm has it.
+bool is_read(const Message& message);
+
+// Of a frame of a revoked sender, which its link proves: cuts the link, and tells the sender.
+void turn_away_revoked(const ReceivedFrame& frame, const FrameHeader& header, const PeerRecord& self,
+                       const Revocations& revocations, JoinGate& gate, Transport& transport);
+// Tells the members that have expired so where they join; their links are cut.
+void turn_away_expired(Transport& transport, const PeerRecord& self, JoinGate& gate, RouterCounters& counters);
 
 // Whether the gate's verdict lets a Join in. If not it is counted, and `tell` has what the newcomer must hear, if
 // anything: its cookie, or that its program is too old.

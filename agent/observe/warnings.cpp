@@ -101,7 +101,7 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
       [](const AgentStatus& status) {
         return fmt::format(
             "{} links to this agent were cut, for they sent endless messages, what nobody can read, or frames of "
-            "others: no agent does that. Keep strangers from its ports",
+            "others or of members that are none any more. Keep those senders from its ports",
             status.links.cut);
       }}},
     {"strangers",

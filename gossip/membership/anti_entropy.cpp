@@ -60,7 +60,7 @@ void AntiEntropy::tick() {
 // All live members, and the tombstones in the first half of their life. Older ones are not sent: a receiver would keep
 // them after this agent has dropped them.
 Sync AntiEntropy::full_sync() const {
-  Sync sync{.records = {own_.record()}, .reply_wanted = true};
+  Sync sync{.records = {own_.record()}, .reply_wanted = true, .revoked = context_.revoked_sum()};
   sync.digest.push_back({own_.id(), own_.version(), static_cast<uint8_t>(MemberState::kAlive)});
   const TimePoint now = context_.clock.now();
   for (const bool live : {true, false}) {
@@ -91,6 +91,9 @@ std::vector<Sync> AntiEntropy::pages(uint64_t nonce) const {
 }
 
 void AntiEntropy::on_sync(const PeerId& from, const Sync& sync) {
+  if (sync.revoked != context_.revoked_sum() && context_.revoked_sum() != 0) {
+    context_.outbox.send(from, Revoked{context_.revocations->bytes()});
+  }
   for (const PeerRecord& record : sync.records) {
     rules_.on_alive(record, record.id == from ? MemberRules::Source::kGossip : MemberRules::Source::kSync);
   }
@@ -162,7 +165,8 @@ void AntiEntropy::send_reply(const PeerId& to, Sync reply, std::vector<PeerRecor
   context_.rng.shuffle(records);
   if (!always && reply.digest.empty() && records.empty()) return;
   if (reply.digest.size() > kDigestMax) reply.digest.resize(kDigestMax);
-  Sync frame;
+  reply.revoked = context_.revoked_sum();
+  Sync frame{.revoked = reply.revoked};
   do {
     const size_t count = std::min(records.size(), kSyncRecordsMax);
     frame.records.assign(records.end() - static_cast<std::ptrdiff_t>(count), records.end());

@@ -5,6 +5,7 @@
 #include "gossip/membership/member.h"
 #include "gossip/membership/options.h"
 #include "gossip/net/outbox.h"
+#include "gossip/net/revocations.h"
 #include "gossip/rng.h"
 
 namespace starling {
@@ -14,8 +15,12 @@ struct MembershipContext {
   const Clock& clock;
   Outbox& outbox;
   Rng rng;
-  uint64_t secret;  // as in Membership's constructor
+  uint64_t secret;                     // as in Membership's constructor
+  Revocations* revocations = nullptr;  // null: the swarm is not certified
   MembershipCounters counters{};
+
+  uint64_t revoked_sum() const { return revocations ? revocations->sum() : 0; }
+  bool is_revoked(const PeerId& id) const { return revocations && revocations->contains(id); }
 };
 
 }  // namespace starling

@@ -87,7 +87,9 @@ void Dissemination::flush_answers(const PeerId& to) {
     move_some(answers_.left, message.updates.left);
     context_.outbox.send(to, message);
   }
-  if (!wants_.empty()) context_.outbox.send(to, Sync{.digest = std::exchange(wants_, {}), .reply_wanted = false});
+  if (!wants_.empty())
+    context_.outbox.send(
+        to, Sync{.digest = std::exchange(wants_, {}), .reply_wanted = false, .revoked = context_.revoked_sum()});
 }
 
 }  // namespace starling

@@ -108,6 +108,7 @@ void MemberRules::on_updates(const PeerId& from, const Updates& updates) {
 
 void MemberRules::on_alive(const PeerRecord& record, Source source) {
   if (record.id == own_.id()) return own_news_.on_record(record);
+  if (context_.is_revoked(record.id)) return;
   MemberEntry* entry = table_.find(record.id);
   if (!believable(record, entry)) return;
   if (!table_.is_live(record.id) && table_.member_count() >= kMembersMax &&
@@ -219,6 +220,14 @@ void MemberRules::mark_left(MemberEntry& entry) {
   table_.change_state(entry, MemberState::kLeft);
   queue_.put_left(entry.member.record);
   events_.push_back({MemberEventKind::kLeft, entry.member.record.id});
+}
+
+void MemberRules::drop_revoked() {
+  std::vector<PeerId> ids;
+  for (const auto& [peer, entry] : table_.rows()) {
+    if (entry.member.state != MemberState::kLeft && context_.is_revoked(peer)) ids.push_back(peer);
+  }
+  for (const PeerId& id : ids) mark_left(*table_.find(id));
 }
 
 void MemberRules::expire_suspicions() {

@@ -19,12 +19,18 @@
 #include "kernels/check.h"
 
 namespace starling {
+namespace {
+
+constexpr size_t kToldOfRevocations = 8;  // members, by each that hears
+
+}  // namespace
 
 // The parts, each after those that it uses.
 struct Membership::Impl {
   Impl(const MembershipOptions& options, PeerRecord record, const Clock& clock, Outbox& outbox, uint64_t rng_seed,
-       uint64_t secret)
-      : context{options, clock, outbox, Rng(rng_seed), secret}, own(context, queue, health, std::move(record)) {
+       uint64_t secret, Revocations* revocations)
+      : context{options, clock, outbox, Rng(rng_seed), secret, revocations},
+        own(context, queue, health, std::move(record)) {
     STARLING_CHECK(options.probe_timeout < options.probe_interval && options.probe_timeout > Duration::zero());
   }
   void receive(const PeerId& from, const Ping& ping) { prober.on_ping(from, ping); }
@@ -34,7 +40,9 @@ struct Membership::Impl {
   void receive(const PeerId& from, const PingRequest& request) { prober.on_ping_request(from, request); }
   void receive(const PeerId& from, const PingNack& nack) { prober.on_ping_nack(from, nack); }
   void receive(const PeerId& from, const Sync& sync) { anti_entropy.on_sync(from, sync); }
-  void receive(const PeerId&, const Gossip&) {}  // is all news
+  void receive(const PeerId&, const Gossip&) {}   // is all news
+  void receive(const PeerId&, const Revoked&) {}  // is revoke()'s, of any sender
+  void revoke(std::string_view entries);
   TimePoint next_verdict() const { return std::min(prober.next_verdict(), table.next_suspicion_end()); }
   void forgive_stall();
   void announce_meta() {
@@ -57,8 +65,8 @@ struct Membership::Impl {
 };
 
 Membership::Membership(const MembershipOptions& options, PeerRecord self, const Clock& clock, Outbox& outbox,
-                       uint64_t rng_seed, uint64_t secret)
-    : impl_(std::make_unique<Impl>(options, std::move(self), clock, outbox, rng_seed, secret)) {}
+                       uint64_t rng_seed, uint64_t secret, Revocations* revocations)
+    : impl_(std::make_unique<Impl>(options, std::move(self), clock, outbox, rng_seed, secret, revocations)) {}
 
 Membership::~Membership() = default;
 
@@ -72,6 +80,23 @@ void Membership::Impl::forgive_stall() {
   prober.postpone(late);
   table.postpone_suspicions(late);
 }
+
+// Those that hear tell as many others, and anti-entropy tells the rest. A revoked member hears why it is left alone.
+void Membership::Impl::revoke(std::string_view entries) {
+  const std::vector<PeerId> added = context.revocations->take(entries);
+  if (added.empty()) return;
+  const Revoked news{context.revocations->bytes_of(added)};
+  for (const PeerId& id : added) {
+    const MemberEntry* held = table.find(id);
+    if (held && held->member.state != MemberState::kLeft) context.outbox.send(id, news);
+  }
+  for (const PeerId& peer : table.random_members(context.rng, kToldOfRevocations, own.id(), true)) {
+    if (!context.is_revoked(peer)) context.outbox.send(peer, news);
+  }
+  rules.drop_revoked();
+}
+
+void Membership::revoke(std::string_view entries) { impl_->revoke(entries); }
 
 void Membership::tick() {
   impl_->forgive_stall();

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "gossip/clock.h"
@@ -15,6 +16,7 @@
 #include "gossip/membership/options.h"
 #include "gossip/net/message.h"
 #include "gossip/net/outbox.h"
+#include "gossip/net/revocations.h"
 #include "gossip/peer.h"
 
 namespace starling {
@@ -22,8 +24,9 @@ namespace starling {
 class Membership {
  public:
   // `secret`: nobody else may guess it, since the numbers of pings follow from it and the random numbers.
+  // `revocations`: of a certified swarm, else null; may be shared, and outlives the object.
   Membership(const MembershipOptions& options, PeerRecord self, const Clock& clock, Outbox& outbox, uint64_t rng_seed,
-             uint64_t secret);
+             uint64_t secret, Revocations* revocations = nullptr);
   ~Membership();
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
@@ -48,6 +51,9 @@ class Membership {
   void set_seeds(std::vector<Endpoint> seeds);
   void update_self(const MemberMeta& meta);  // bumps the incarnation at most once per meta_interval
   void announce_leave();                     // tells all live members at once; no refutations from now on
+  // Takes revocations (as Revocations::take() reads them), and tells the members those that are new. The record of a
+  // member that is revoked leaves, and none of it is taken again. REQUIRES: the swarm is certified.
+  void revoke(std::string_view entries);
   // From now on this agent is reached there, or its links are new: a next version of its record goes to all members at
   // once, dead ones too.
   void move_to(const Endpoint& endpoint);

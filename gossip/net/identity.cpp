@@ -276,6 +276,12 @@ Identity load_or_create_identity(const std::filesystem::path& dir, std::string* 
       path.string() + " vanished while it was made; stop what cleans that folder, or name another one with --state");
 }
 
+void store_identity(const std::filesystem::path& dir, const KeySeed& key_seed) {
+  start_sodium();
+  make_folder(dir);
+  if (!load_key(dir / kKeyFile, nullptr)) create_key(dir, dir / kKeyFile, key_seed);
+}
+
 std::optional<Identity> load_swarm_key(const std::filesystem::path& dir, std::string* remark) {
   start_sodium();
   return load_key(dir / kSwarmKeyFile, remark);

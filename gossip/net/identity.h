@@ -59,6 +59,9 @@ void wipe(std::span<uint8_t> secret);
 // with the remedy.
 Identity load_or_create_identity(const std::filesystem::path& dir, std::string* remark = nullptr);
 
+// Keeps this key there, where there is none yet. Throws likewise.
+void store_identity(const std::filesystem::path& dir, const KeySeed& key_seed);
+
 // The key of the swarm in `dir`/swarm.key, likewise; nullopt: there is none. One that is stored stays: it throws where
 // another one is there.
 std::optional<Identity> load_swarm_key(const std::filesystem::path& dir, std::string* remark = nullptr);

@@ -58,7 +58,9 @@ struct Sync {
   bool reply_wanted = false;
   uint64_t nonce = 0;  // of the reader's Join that this page answers; 0: between members, without pages
   uint16_t page = 0, pages = 0;
+  uint64_t revoked = 0;  // sum of the ids that the sender knows to be revoked (net/revocations.h); 0: none
 };
+struct Revoked { std::string entries; };  // as Revocations::take() reads them
 
 // ---- bootstrap (control port; the blocks on the bulk port) ----
 
@@ -306,7 +308,7 @@ struct SketchRequest {  // + payload, or a part of it: elements that the owner a
 
 // ---- families: one for each part of an agent that handles messages ----
 
-using MembershipMessage = std::variant<Ping, PingAck, PingRequest, PingNack, Gossip, Sync>;
+using MembershipMessage = std::variant<Ping, PingAck, PingRequest, PingNack, Gossip, Sync, Revoked>;
 using BootstrapMessage = std::variant<Join, JoinReply, JoinRefused, ModelRequest, ModelOffer, ModelBlockRequest,
                                       ModelBlock, ModelGone, JoinCookie>;
 using ExchangeMessage = std::variant<Propose, Accept, Busy, BlockPayload, Credit, Have, Commit, Abort, CommitAck, Query,

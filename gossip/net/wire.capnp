@@ -91,6 +91,9 @@ struct Frame {
 
     # the pairwise exchange by turns
     missing @39 :Missing;
+
+    # membership of a certified swarm
+    revoked @43 :Revoked;
   }
 }
 
@@ -207,6 +210,16 @@ struct Sync {
   nonce @3 :UInt64;               # a page of a whole view, for a reader: of its join, never 0. 0: between members
   page @4 :UInt16;                # which page; below `pages`. 0 between members, as is the next
   pages @5 :UInt16;               # at most 81
+  revoked @6 :UInt64;             # in a certified swarm: XXH3-64 of the ids that the sender knows to be revoked, in
+                                  # order, 32 bytes each. 0: none, or from older senders
+}
+
+struct Revoked {
+  # In a certified swarm: ids that the holder of its key has removed from it. All that the sender knows, to a member
+  # that knows others; or those that the sender has just heard of, to some members and to the ids themselves.
+  entries @0 :Data;               # 105 bytes each, 1 to 512 of them: version 1, id (32), serial (8, little-endian), and
+                                  # the swarm key's signature (64) over "starling revocation 1", the swarm's key and all
+                                  # before
 }
 
 # ---- joining ----

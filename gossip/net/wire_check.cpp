@@ -5,6 +5,7 @@
 
 #include "compression/update_codec.h"
 #include "gossip/limits.h"
+#include "gossip/net/revocations.h"
 #include "gossip/net/text.h"
 #include "kernels/projection.h"
 
@@ -118,6 +119,10 @@ struct Check {
     }
     if (m.nonce == 0 ? m.page != 0 || m.pages != 0 : m.page >= m.pages || m.pages > kViewPagesMax) return false;
     return good(m.records);
+  }
+  bool operator()(const Revoked& m) const {
+    const size_t size = m.entries.size();
+    return size > 0 && size % kRevocationBytes == 0 && size <= kRevocationsMax * kRevocationBytes;
   }
 
   bool operator()(const Join& m) const {

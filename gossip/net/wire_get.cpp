@@ -195,7 +195,13 @@ DecodeStatus get_membership(wire::Frame::Message::Reader r, Message* out) {
                   m.getReplyWanted(),
                   m.getNonce(),
                   m.getPage(),
-                  m.getPages()};
+                  m.getPages(),
+                  m.getRevoked()};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::REVOKED: {
+      const capnp::Data::Reader entries = r.getRevoked().getEntries();
+      *out = Revoked{std::string(entries.begin(), entries.end())};
       return DecodeStatus::kOk;
     }
     default: return DecodeStatus::kUnknownMessage;

@@ -202,7 +202,9 @@ struct Put {
     b.setNonce(m.nonce);
     b.setPage(m.page);
     b.setPages(m.pages);
+    b.setRevoked(m.revoked);
   }
+  void operator()(const Revoked& m) { message.initRevoked().setEntries(raw(m.entries)); }
   void operator()(const Join& m) {
     auto b = message.initJoin();
     put(b.initRecord(), m.record);

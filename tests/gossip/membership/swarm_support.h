@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,14 @@ class VirtualSwarm {
     return true;
   }
 
+  // Begins anew as a certified swarm with this key.
+  void certify(const PeerId& key) {
+    key_ = key;
+    for (size_t i = 0; i < size(); ++i) restart(i, 1);
+  }
+  bool knows_revoked(size_t i, const PeerId& id) const { return nodes_[i]->revocations->contains(id); }
+  void expect_refusals(size_t i) { nodes_[i]->refusals_expected = true; }
+
   Membership& at(size_t i) { return nodes_[i]->router->membership(); }
   std::vector<MemberEvent> take_events(size_t i) {
     std::vector<MemberEvent> events = std::exchange(nodes_[i]->events, {});
@@ -70,10 +79,15 @@ class VirtualSwarm {
     const auto number = static_cast<uint32_t>(i);
     Node& node = *nodes_[i];
     node.transport = network_.open(endpoint_of(number));
-    const RouterOptions options{
-        record_of(number, generation), options_, {}, rng_.next_u64(), [](const std::string&, const std::string&) {
-          return std::string();
-        }};
+    if (key_ && !node.revocations) node.revocations = std::make_unique<Revocations>(*key_);
+    const RouterOptions options{record_of(number, generation),
+                                options_,
+                                {},
+                                rng_.next_u64(),
+                                [](const std::string&, const std::string&) { return std::string(); },
+                                0,
+                                {},
+                                node.revocations.get()};
     node.router = std::make_unique<Router>(options, *node.transport, clock_);
     node.router->set_settings("the same for all");
     node.events.clear();
@@ -129,12 +143,16 @@ class VirtualSwarm {
     void on_bootstrap(const FrameHeader&, const BootstrapMessage&, const SharedBytes&) override {}
     void on_exchange(const FrameHeader&, const ExchangeMessage&, const SharedBytes&) override {}
     void on_member(const MemberEvent& event) override { events.push_back(event); }
-    void on_frame_refused(const ReceivedFrame&, const char* cause) override { ADD_FAILURE() << cause; }
+    void on_frame_refused(const ReceivedFrame&, const char* cause) override {
+      if (!refusals_expected) ADD_FAILURE() << cause;
+    }
 
     std::unique_ptr<Transport> transport;
-    std::unique_ptr<Router> router;  // null: crashed
+    std::unique_ptr<Revocations> revocations;  // null: the swarm is not certified
+    std::unique_ptr<Router> router;            // null: crashed
     std::vector<MemberEvent> events;
     bool paused = false;  // frames wait until it reads them
+    bool refusals_expected = false;
   };
 
   static LinkOptions links(double loss) {
@@ -154,6 +172,7 @@ class VirtualSwarm {
   }
 
   MembershipOptions options_;
+  std::optional<PeerId> key_;
   Rng rng_;
   VirtualClock clock_;
   VirtualNetwork network_;

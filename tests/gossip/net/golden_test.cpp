@@ -99,9 +99,17 @@ Message join_without_reads() {
 TEST(Golden, JoinsAndSyncsOfProgramsWithoutReadersAreRead) {
   Message sync = sample_of("sync");
   message_as<Sync>(sync)->nonce = message_as<Sync>(sync)->page = message_as<Sync>(sync)->pages = 0;
+  message_as<Sync>(sync)->revoked = 0;
   for (PeerRecord& record : message_as<Sync>(sync)->records) forget_program(record);
   expect_reads("join-without-reads.bin", join_without_reads());
   expect_reads("sync-without-pages.bin", sync);
+}
+
+// Of a program from before there were certified swarms.
+TEST(Golden, SyncsWithoutRevocationsAreRead) {
+  Message sync = sample_of("sync");
+  message_as<Sync>(sync)->revoked = 0;
+  expect_reads("sync-without-revoked.bin", sync);
 }
 
 // Of a program from before records had a projection.

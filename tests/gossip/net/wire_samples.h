@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gossip/limits.h"
+#include "gossip/net/member_keys.h"
 #include "gossip/net/message.h"
 #include "gossip/net/wire.h"
 #include "kernels/projection.h"
@@ -66,8 +67,12 @@ inline auto fields(const Gossip& m) {
   return std::tuple(fields(a));
 }
 inline auto fields(const Sync& m) {
-  const auto& [digest, records, reply_wanted, nonce, page, pages] = m;
-  return std::tuple(all_fields(digest), all_fields(records), reply_wanted, nonce, page, pages);
+  const auto& [digest, records, reply_wanted, nonce, page, pages, revoked] = m;
+  return std::tuple(all_fields(digest), all_fields(records), reply_wanted, nonce, page, pages, revoked);
+}
+inline auto fields(const Revoked& m) {
+  const auto& [a] = m;
+  return std::tuple(a);
 }
 inline auto fields(const Join& m) {
   const auto& [a, b, c, d, e, f] = m;
@@ -313,7 +318,7 @@ inline std::vector<Sample> wire_samples() {
   ModelOffer offer{42, 10, 80, 5'000'000, 1 << 20, {}, 2, {}, 80};
   for (size_t i = 0; i < offer.root.size(); ++i) offer.root[i] = static_cast<uint8_t>(200 + i);
   for (uint8_t i = 0; i < 3; ++i) offer.hashes.push_back({i, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
-  Sync sync{{}, {sample_record(51), sample_record(52)}, true, 86, 2, 5};
+  Sync sync{{}, {sample_record(51), sample_record(52)}, true, 86, 2, 5, 88};
   for (uint8_t i = 0; i < 4; ++i) sync.digest.push_back({sample_id(60 + i), {1000u + i, 5u + i}, i});
   return {
       {"ping", Ping{11, sample_id(2), sample_updates()}, {}},
@@ -322,6 +327,7 @@ inline std::vector<Sample> wire_samples() {
       {"ping_nack", PingNack{12}, {}},
       {"gossip", Gossip{sample_updates()}, {}},
       {"sync", sync, {}},
+      {"revoked", Revoked{std::string(2 * kRevocationBytes, '\7')}, {}},
       {"join", Join{sample_record(1), settings, 71, 74, 7, 87}, {}},
       {"join_reply", JoinReply{settings, {sample_record(2), sample_record(3)}, "beside it: another\n", 72}, {}},
       {"join_refused", JoinRefused{"codec: yours is fp32,\n\tours is modulo8\n", settings, 73, sample_record(4)}, {}},
