@@ -120,7 +120,7 @@ std::unique_ptr<StatePlace> AttachedAgent::take_place() {
   if (config_.agent.state != wanted) {
     spdlog::info("the state folder {} is in use by another agent here; this one takes {}", wanted, config_.agent.state);
   }
-  return std::make_unique<StatePlace>(config_.agent.state);
+  return std::make_unique<StatePlace>(config_.agent.state, given_identity(config_.agent));
 }
 
 // An earlier life's settings win: the weights that this life began with would make another swarm.
@@ -231,10 +231,12 @@ void AttachedAgent::live() {
     addresses.emplace(config_.agent, session_->bound(), session_->advertise(), [this] { session_->wake(); });
     surroundings.emplace(session_->agent(), *place_, *addresses, clock_, false);
     const bool open = session_->ticket().empty();
-    spdlog::info("this agent listens on {} and the next port, state in {}; others join with {}",
-                 session_->bound().to_string(), place_->folder(),
-                 open ? "--bootstrap " + session_->advertise().to_string()
-                      : "the ticket in " + place_->folder() + "/ticket: --bootstrap HOST:PORT#TICKET");
+    const std::string admitted = how_others_are_admitted(*place_);
+    spdlog::info(
+        "this agent listens on {} and the next port, state in {}; {}", session_->bound().to_string(), place_->folder(),
+        !admitted.empty() ? admitted
+        : open ? "others join with --bootstrap " + session_->advertise().to_string()
+               : "others join with the ticket in " + place_->folder() + "/ticket: --bootstrap HOST:PORT#TICKET");
     session_->run();
     look(session_->agent());
     if (surroundings->begins_again() && !leave_asked_) {

@@ -15,6 +15,7 @@
 #include "agent/process/signals.h"
 #include "agent/process/state_folder.h"
 #include "agent/process/trust.h"
+#include "agent/process/trust_watch.h"
 #include "agent/report/resource_limits.h"
 #include "agent/report/version.h"
 #include "bootstrap/registry.h"
@@ -65,11 +66,12 @@ AgentStatus registry_status(const Registry& registry, const TransportCounters& t
 int run_registry(const Config& given) {
   StopSignals signals;
   const SteadyClock clock;
-  const StatePlace place(given.agent.state);
-  const auto [config, keys] = enter_trust(given, place, "");
+  const StatePlace place(given.agent.state, given_identity(given.agent));
+  const Trusted trusted = enter_trust(given, place, "");
+  const Config& config = trusted.config;
   require_room(64, 8);  // descriptors and threads
   ZmqContext context;
-  ZmqTransport transport(config.agent.listen, context, keys);
+  ZmqTransport transport(config.agent.listen, context, trusted.keys);
   expect_all(transport, config.agent, {});
   const StopSignals::WakeScope wake_on_stop(signals, [&transport] { transport.wake(); });
 
@@ -81,12 +83,14 @@ int run_registry(const Config& given) {
   Warnings warnings(clock, nullptr, [](const std::string& text) { spdlog::warn(text); });
   Observers observers({&log, &warnings});
   RegistryLog listener(observers);
-  Registry registry(
-      {self, config.agent.bootstrap, own_rng_seed(place.id(), place.generation()) ^ unguessable_seed(),
-       config.agent.swarm_id, describe_difference,
-       [own = config.swarm.trust](const std::string& text) { return read_settings(own, text); }, unguessable_seed(),
-       [&transport](const Endpoint& to) { return PathFound{.closed = transport.why_closed(to)}; }},
-      transport, clock);
+  Registry registry({self, config.agent.bootstrap, own_rng_seed(place.id(), place.generation()) ^ unguessable_seed(),
+                     config.agent.swarm_id, describe_difference,
+                     [own = config.swarm.trust](const std::string& text) { return read_settings(own, text); },
+                     unguessable_seed(), trusted.revocations.get(),
+                     [&transport](const Endpoint& to) { return PathFound{.closed = transport.why_closed(to)}; }},
+                    transport, clock);
+  TrustWatch trust_watch(place, trusted, transport, clock,
+                         [&registry](std::string_view entries) { registry.revoke(entries); });
   place.store_address(self.endpoint);
   AddressWatch addresses(config.agent, transport.local(), self.endpoint, [&transport] { transport.wake(); });
   spdlog::info("registry {} listens on {}", place.id().short_name(), transport.local().to_string());
@@ -95,6 +99,7 @@ int run_registry(const Config& given) {
   TimePoint next_status = clock.now();
   while (!signals.stop_asked()) {
     registry.tick(listener);
+    trust_watch.tick();
     if (const auto change = addresses.take()) {
       registry.move_to(change->address);
       if (std::exchange(self.endpoint, change->address) != change->address) {
@@ -115,7 +120,7 @@ int run_registry(const Config& given) {
       observers.on(registry_status(registry, transport.counters()));
       for (const std::string& text : registry.take_troubles()) spdlog::warn("{}", text);
     }
-    transport.wait_until(std::min(registry.next_deadline(), next_status));
+    transport.wait_until(std::min({registry.next_deadline(), trust_watch.next_deadline(), next_status}));
   }
   registry.announce_leave();
   const TimePoint end = clock.now() + kLastWords;

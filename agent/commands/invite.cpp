@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/observe/terminal_line.h"
+#include "agent/process/trust.h"
 
 namespace starling {
 
@@ -12,6 +13,7 @@ void say_join_line(const std::string& others, const StatePlace& place, const End
   const auto line = [&flags](const std::string& to) {
     return "starling agent --bootstrap " + to + " --data FOLDER" + flags;
   };
+  if (const std::string how = how_others_are_admitted(place); !how.empty()) return spdlog::info("{}", how);
   const std::string ticket = place.ticket(at);
   if (ticket.empty()) return spdlog::info("{}: {}", others, line(at.to_string()));
   if (isatty(STDERR_FILENO) != 0) print_to_stderr(others + ": " + line(ticket) + "\n");

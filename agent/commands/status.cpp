@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -14,6 +15,7 @@
 #include "agent/config/settings.h"
 #include "agent/config/values.h"
 #include "agent/observe/swarm_status.h"
+#include "agent/process/admissions.h"
 #include "agent/process/host_address.h"
 #include "agent/process/state_folder.h"
 #include "agent/process/trust.h"
@@ -33,15 +35,41 @@ constexpr Duration kSilence = std::chrono::seconds(3);   // after which a table 
 struct Asked {
   Endpoint at;
   std::optional<Ticket> ticket;  // nullopt: it is asked without one
+  std::string state;             // of the member that asks, in a certified swarm
 };
+
+// Of a certified swarm: the reader is admitted by the key in the folder, or is the folder's own agent.
+std::optional<Ticket> certified_ticket(const std::string& state) {
+  std::optional<Ticket> ticket = stored_ticket(state);
+  if (!holds_admissions(state)) return ticket;
+  const std::optional<Identity> key = load_swarm_key(state);
+  if (!key) return ticket;
+  const KeySeed reader = random_seed();
+  constexpr uint64_t kDay = 24 * 3600;
+  ticket = Ticket{.at = {}, .id = load_or_create_identity(state).id()};
+  ticket->admission = admit(*key, {Identity(reader).id(), unix_seconds() + kDay});
+  ticket->admission->identity = reader;
+  return ticket;
+}
+
+// Of an agent that runs here.
+std::optional<Ticket> own_ticket(const std::string& state, const Endpoint& at) {
+  std::optional<Ticket> ticket = certified_ticket(state);
+  if (ticket && ticket->admission) ticket->id = load_or_create_identity(state).id();
+  if (ticket) ticket->at = at;
+  return ticket;
+}
 
 // Of an address without a ticket: what the state folder knows of who is there.
 std::optional<Ticket> known_ticket(const Endpoint& at, const std::string& state) {
   try {
-    const std::optional<Ticket> own = stored_ticket(state);
+    std::optional<Ticket> own = certified_ticket(state);
     if (!own || own->at == at) return own;
+    own->at = at;
     for (const KnownMember& member : read_known_members(state).members) {
-      if (member.address == at) return Ticket{at, member.id, own->seed};
+      if (member.address != at) continue;
+      own->id = member.id;
+      return own;
     }
   } catch (const std::runtime_error&) {  // the folder may have nothing to do with that address
   }
@@ -51,14 +79,14 @@ std::optional<Ticket> known_ticket(const Endpoint& at, const std::string& state)
 Asked asked_address(const StatusCommand& command, const AgentConfig& agent) {
   if (command.address.empty()) {
     const Endpoint at = stored_address(agent.state);
-    return {at, stored_ticket(agent.state)};
+    return {at, own_ticket(agent.state, at), agent.state};
   }
   if (command.address.find_first_of("#@%") != std::string::npos) {
     const Addresses given = AddressesValue{}.read(scalar_tree(command.address));
-    if (given.tickets.size() == 1) return {given.tickets.front().at, given.tickets.front()};
+    if (given.tickets.size() == 1) return {given.tickets.front().at, given.tickets.front(), agent.state};
   }
   const std::optional<Endpoint> address = Endpoint::parse(command.address);
-  if (address && address->port != 0) return {*address, known_ticket(*address, agent.state)};
+  if (address && address->port != 0) return {*address, known_ticket(*address, agent.state), agent.state};
   throw std::runtime_error("'" + command.address +
                            "' is no address; name an agent or a registry as HOST:PORT, such as 10.0.0.1:7400");
 }
@@ -131,11 +159,21 @@ class StatusWatch {
     return options;
   }
 
-  // Of a member that is gone in a moment.
+  // Of a member that is gone in a moment; in a certified swarm of one that was admitted.
   static std::shared_ptr<const MemberKeys> keys_for(const Asked& asked) {
     if (!asked.ticket) return nullptr;
     hide_memory();
-    return std::make_shared<MemberKeys>(Identity(random_seed()), Identity(asked.ticket->seed));
+    const std::optional<Admission>& admission = asked.ticket->admission;
+    if (!admission) return std::make_shared<MemberKeys>(Identity(random_seed()), Identity(asked.ticket->seed));
+    try {
+      if (admission->identity) return std::make_shared<MemberKeys>(Identity(*admission->identity), *admission);
+      if (!std::filesystem::exists(asked.state + "/identity.key")) {
+        throw std::runtime_error("the ticket is of one agent: name its state folder with --state");
+      }
+      return std::make_shared<MemberKeys>(load_or_create_identity(asked.state), *admission);
+    } catch (const std::invalid_argument& error) {
+      throw std::runtime_error(std::string(error.what()) + ", or name that agent's folder with --state");
+    }
   }
 
   void show(const SwarmView& view) {

@@ -52,8 +52,9 @@ std::string read_config(const std::string& path) {
 // An agent that knows a member and has no file joins: one key of its own must not begin another swarm.
 void leave_settings_to_members(Config& config, const std::set<std::string>& given, const Notice& notice) {
   if (!config.has_swarm || config.agent.bootstrap.empty()) return;
-  if (config.swarm.trust.kind == Trust::kTicket && config.agent.tickets.empty()) {
-    throw ConfigError("swarm.trust: ticket, and --bootstrap names " + config.agent.bootstrap.front().to_string() +
+  if (config.swarm.trust.has_tickets() && config.agent.tickets.empty()) {
+    throw ConfigError("swarm.trust: ticket or certified, and --bootstrap names " +
+                      config.agent.bootstrap.front().to_string() +
                       " without a ticket: give the whole line HOST:PORT#TICKET of that swarm");
   }
   std::string keys;

@@ -22,12 +22,14 @@ namespace starling {
 
 // ---------------------------------------------------------------- swarm
 
-// Which agents get in. kAuto: all, unless a ticket is given.
-enum class Trust { kAuto, kOpen, kTicket };
+// Which agents get in. kAuto: all, unless a ticket is given. kTicket: those with the ticket that all share.
+// kCertified: those with one of their own, which the holder of the swarm's key makes. Both encrypt links.
+enum class Trust { kAuto, kOpen, kTicket, kCertified };
 
 struct TrustConfig {
   Trust kind = Trust::kAuto;
-  PeerId key{};  // kTicket: the public half of the swarm's key; zero: not made yet
+  PeerId key{};  // of a swarm with tickets: the public half of its key; zero: not made yet
+  bool has_tickets() const { return kind == Trust::kTicket || kind == Trust::kCertified; }
   bool operator==(const TrustConfig&) const = default;
 };
 

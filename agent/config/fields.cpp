@@ -105,21 +105,24 @@ struct AddressesWithoutTickets {
   static std::string print(const std::vector<Endpoint>& all) { return AddressesValue::print(all); }
 };
 
-// "ticket KEY" stands in settings.
+// "ticket KEY" and "certified KEY" stand in settings.
 struct TrustValue {
   static TrustConfig read(const ConfigTree& tree) {
-    const std::string expected = "auto, open or ticket";
+    const std::string expected = "auto, open, ticket or certified";
     const std::string text = scalar_text(tree, expected);
-    if (text == "auto") return {};
-    if (text == "open") return {Trust::kOpen};
-    if (text == "ticket") return {Trust::kTicket};
-    const auto key = text.starts_with("ticket ") ? PeerId::parse(text.substr(7)) : std::nullopt;
-    if (!key || key->is_zero()) throw_expected(expected, tree);
-    return {Trust::kTicket, *key};
+    for (const Trust kind : {Trust::kAuto, Trust::kOpen, Trust::kTicket, Trust::kCertified}) {
+      const TrustConfig named{kind};
+      const std::string word = print(named);
+      if (text == word) return named;
+      const auto key = text.starts_with(word + " ") ? PeerId::parse(text.substr(word.size() + 1)) : std::nullopt;
+      if (named.has_tickets() && key && !key->is_zero()) return {kind, *key};
+    }
+    throw_expected(expected, tree);
   }
   static std::string print(const TrustConfig& trust) {
-    if (trust.kind != Trust::kTicket) return trust.kind == Trust::kAuto ? "auto" : "open";
-    return trust.key.is_zero() ? "ticket" : "ticket " + trust.key.hex();
+    constexpr const char* kWords[] = {"auto", "open", "ticket", "certified"};
+    const std::string word = kWords[static_cast<size_t>(trust.kind)];
+    return trust.key.is_zero() ? word : word + " " + trust.key.hex();
   }
 };
 
@@ -380,9 +383,9 @@ void add_training(std::vector<ConfigField>& t) {
                         AT(swarm.wait_for), CountValue{1, kMembersMax})));
   t.push_back(since("0.3.0", "open",
                     row("swarm.trust", "",
-                        "Agents that get in: ticket (those with a ticket of the swarm; links are encrypted) | open "
-                        "(all that reach a port) | auto. With auto a new swarm has tickets if it listens beyond "
-                        "loopback.",
+                        "Agents that get in: ticket (those with the swarm's ticket; links are encrypted) | certified "
+                        "(those with a ticket of their own) | open (all that reach a port) | auto. With auto a new "
+                        "swarm has tickets if it listens beyond loopback.",
                         AT(swarm.trust), TrustValue{})));
   t.push_back(
       named("swarm.consensus_tolerance",

@@ -157,7 +157,8 @@ SwarmConfig checked(SwarmConfig swarm, const std::string& where) {
   if (swarm.exchange.deadline_max == kDeadlineAuto) {
     throw ConfigError(where + ": exchange.deadline_max: auto is for configs; write a time such as 5s");
   }
-  if (swarm.trust.kind == Trust::kAuto) throw ConfigError(where + ": trust: auto is for configs; write open or ticket");
+  if (swarm.trust.kind == Trust::kAuto)
+    throw ConfigError(where + ": trust: auto is for configs; write open, ticket or certified");
   Config config;
   config.swarm = std::move(swarm);
   refuse_combinations(config, where);
@@ -172,7 +173,7 @@ SwarmConfig begun(SwarmConfig swarm) {
 
 // A config says less than a swarm has: its key is made by the first agent.
 void take_trust(TrustConfig& trust, const TrustConfig& other) {
-  const bool any_key = trust.kind == Trust::kTicket && trust.key.is_zero() && other.kind == Trust::kTicket;
+  const bool any_key = trust.has_tickets() && trust.key.is_zero() && other.kind == trust.kind;
   if (trust.kind == Trust::kAuto || any_key) trust = other;
 }
 
@@ -250,7 +251,7 @@ bool same_settings(const SwarmConfig& a, const SwarmConfig& b) {
 
 std::string problem_of_trust(const TrustConfig& own, const TrustConfig& theirs) {
   if (own.kind == Trust::kAuto || own == theirs) return "";
-  if (theirs.kind != Trust::kTicket) return "they are of a swarm without tickets, and this agent was given one";
+  if (!theirs.has_tickets()) return "they are of a swarm without tickets, and this agent was given one";
   return "they are of a swarm with other tickets than this agent was given: ask for one of that swarm";
 }
 

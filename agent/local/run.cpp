@@ -336,6 +336,10 @@ int SwarmRun::close(SwarmReport& report) {
 int run_local_swarm(const SwarmOptions& options, const Config& config) {
   check_options(options);
   refuse_attached(config.swarm.model);
+  if (config.swarm.trust.kind == Trust::kCertified) {
+    throw std::runtime_error(
+        "trust: certified: each agent needs a ticket of its own; for a swarm on one machine write trust: ticket");
+  }
   return SwarmRun(options, config).run();
 }
 

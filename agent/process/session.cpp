@@ -74,7 +74,8 @@ void keep_tickets_places(const AgentConfig& agent, const StatePlace& place) {
   if (known.members.size() > before) write_known_members(place.folder(), known, *make_file_ops());
 }
 
-AgentOptions agent_options(const Config& config, const StatePlace& place, const Endpoint& bound) {
+AgentOptions agent_options(const Trusted& trusted, const StatePlace& place, const Endpoint& bound) {
+  const Config& config = trusted.config;
   AgentOptions options;
   options.config = config;
   options.self = place.id();
@@ -82,7 +83,7 @@ AgentOptions agent_options(const Config& config, const StatePlace& place, const 
   options.advertise = advertised(config.agent, bound);
   options.stored_settings = checked_settings(place);
   options.raised_stop = raised_stop(config, place, options.stored_settings);
-  if (!options.stored_settings.empty() || (place.swarm_key() && !config.has_swarm)) {
+  if (!options.stored_settings.empty() || (trusted.keys && !config.has_swarm)) {
     options.known = read_known_members(place.folder());
   }
   if (!options.stored_settings.empty()) {
@@ -91,6 +92,7 @@ AgentOptions agent_options(const Config& config, const StatePlace& place, const 
   options.rng_seed = own_rng_seed(place.id(), place.generation()) ^ unguessable_seed();
   options.secret = unguessable_seed();
   options.sign = [&place](std::span<const std::byte> text) { return place.sign(text); };
+  options.revocations = trusted.revocations;
   options.last_address = place.last_address();
   return options;
 }
@@ -116,7 +118,7 @@ Session::Session(const Config& config, const StatePlace& place, const Clock& clo
       clock_(clock),
       observer_(observer),
       transport_(config.agent.listen, context_, trusted_.keys),
-      options_(agent_options(trusted_.config, place, transport_.local())),
+      options_(agent_options(trusted_, place, transport_.local())),
       worker_([this] { transport_.wake(); }),
       writer_([this] { transport_.wake(); }, kWriterNiceness) {
   std::vector<PeerAddress> known;
@@ -155,6 +157,8 @@ void Session::begin(Hooks hooks) {
                            return found;
                          }};
   agent_ = std::make_unique<Agent>(options_, parts);  // refuses a config of another swarm than the folder's
+  trust_watch_ = std::make_unique<TrustWatch>(place_, trusted_, transport_, clock_,
+                                              [this](std::string_view entries) { agent_->revoke(entries); });
   place_.store_address(options_.advertise);
 }
 
@@ -162,10 +166,11 @@ void Session::run_turns() {
   while (!agent_->finished()) {
     if (hooks_.leave_asked()) agent_->leave();
     agent_->tick();
+    trust_watch_->tick();
     hooks_.turn(*agent_);
     transport_.expect_members(agent_->router().membership().alive_count());
     if (agent_->finished()) break;
-    transport_.wait_until(agent_->next_deadline());
+    transport_.wait_until(std::min(agent_->next_deadline(), trust_watch_->next_deadline()));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "agent/process/state_folder.h"
 #include "agent/process/thread_worker.h"
 #include "agent/process/trust.h"
+#include "agent/process/trust_watch.h"
 #include "agent/run/agent.h"
 #include "gossip/net/zmq_transport.h"
 
@@ -61,6 +62,7 @@ class Session {
   PathCheck paths_;
   Hooks hooks_;
   std::unique_ptr<Agent> agent_;
+  std::unique_ptr<TrustWatch> trust_watch_;
   struct StopFirst {
     ThreadWorker &worker, &writer;
     ~StopFirst() {

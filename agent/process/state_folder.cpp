@@ -12,10 +12,12 @@
 
 #include <spdlog/spdlog.h>
 
+#include "agent/process/admissions.h"
 #include "agent/state/class_names.h"
 #include "agent/state/private_file.h"
 #include "gossip/limits.h"
 #include "gossip/net/hash.h"
+#include "gossip/net/revocations.h"
 
 namespace starling {
 namespace {
@@ -23,27 +25,30 @@ namespace {
 constexpr size_t kStopBytesMax = 32;
 constexpr const char* kAddressFile = "address";
 constexpr const char* kTicketFile = "ticket";
+constexpr const char* kRevokedFile = "revoked";
 
-std::optional<Endpoint> read_address(const std::string& folder) {
+}  // namespace
+
+std::optional<Endpoint> last_address_of(const std::string& folder) {
   std::string text = read_private_file(folder + "/" + kAddressFile, kHostBytesMax + 16).value_or("");
   while (text.ends_with('\n')) text.pop_back();
   return Endpoint::parse(text);
 }
 
-}  // namespace
-
-StatePlace::StatePlace(const std::string& folder) : folder_(folder) {
+StatePlace::StatePlace(const std::string& folder, const KeySeed* identity) : folder_(folder) {
   locks_.push_back(std::make_unique<DirectoryLock>(folder));
+  if (identity) store_identity(folder, *identity);
   std::string remark;
   identity_ = std::make_unique<Identity>(load_or_create_identity(folder, &remark));
   if (!remark.empty()) spdlog::warn("{}", std::exchange(remark, {}));
   try {
-    last_address_ = read_address(folder);
+    last_address_ = last_address_of(folder);
   } catch (const std::runtime_error&) {  // a new one is stored, or that fails with the cause
   }
   generation_ = next_generation(folder);
   if (auto key = load_swarm_key(folder, &remark)) swarm_key_ = std::make_unique<Identity>(*std::move(key));
   if (!remark.empty()) spdlog::warn("{}", remark);
+  certified_ = swarm_key_ && holds_admissions(folder);
   for (const char* name : {"identity.key", "swarm.key", "generation", "settings.yaml", "stop_after"}) {
     if (auto text = read_private_file(folder + "/" + name, kSettingsBytesMax)) files_[name] = *std::move(text);
   }
@@ -68,19 +73,34 @@ void StatePlace::store_settings(const std::string& settings) const {
 
 void StatePlace::store_address(const Endpoint& own) const {
   store(kAddressFile, own.to_string() + "\n");
-  if (swarm_key_) store(kTicketFile, ticket(own) + "\n");
+  if (const std::string text = ticket(own); !text.empty()) store(kTicketFile, text + "\n");
 }
 
-void StatePlace::keep_swarm_key(const Identity& key) const {
+void StatePlace::keep_swarm_key(const Identity& key, bool certified) const {
   const std::lock_guard lock(mutex_);
+  if (certified) begin_admissions(folder_);  // before the key, which would be a shared one without it
   store_swarm_key(folder_, key);
   swarm_key_ = std::make_unique<Identity>(key.seed());
+  certified_ = holds_admissions(folder_);
   if (auto bytes = read_private_file(folder_ + "/swarm.key", kSettingsBytesMax))
     files_["swarm.key"] = *std::move(bytes);
 }
 
+void StatePlace::keep_admission(Ticket ticket) const {
+  ticket.admission.value().identity.reset();
+  certified_ = true;
+  const std::string text = ticket.to_string() + "\n";
+  if (read_private_file(folder_ + "/" + kTicketFile, kTicketTextMax) != text) store(kTicketFile, text);
+}
+
+void StatePlace::keep_revocations(const std::string& bytes) const { store(kRevokedFile, bytes); }
+
+std::string StatePlace::revocations() const {
+  return read_private_file(folder_ + "/" + kRevokedFile, kRevocationsMax * kRevocationBytes).value_or("");
+}
+
 std::string StatePlace::ticket(const Endpoint& own) const {
-  return swarm_key_ ? Ticket{own, id(), swarm_key_->seed()}.to_string() : "";
+  return swarm_key_ && !certified_ ? Ticket{own, id(), swarm_key_->seed()}.to_string() : "";
 }
 
 std::optional<Ticket> stored_ticket(const std::string& folder) {
@@ -91,7 +111,10 @@ std::optional<Ticket> stored_ticket(const std::string& folder) {
   try {
     return parse_ticket(*text);
   } catch (const std::invalid_argument& error) {
-    throw std::runtime_error(path + ": " + error.what() + ". Start the agent of this folder: it writes the file anew");
+    throw std::runtime_error(
+        path + ": " + error.what() +
+        ". Start the agent of this folder, which writes the file anew; in a certified swarm, put a "
+        "ticket of `starling admit` there");
   }
 }
 
@@ -101,7 +124,7 @@ Endpoint stored_address(const std::string& folder) {
     throw std::runtime_error("there is no state folder " + folder + hint);
   }
   if (!is_locked(folder)) throw std::runtime_error("no agent runs with the state folder " + folder + hint);
-  const std::optional<Endpoint> address = read_address(folder);
+  const std::optional<Endpoint> address = last_address_of(folder);
   if (!address) throw std::runtime_error("the agent of the state folder " + folder + " has stored no address" + hint);
   return *address;
 }

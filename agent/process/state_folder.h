@@ -21,7 +21,8 @@ namespace starling {
 // made, another agent holds it, the key is readable by others.
 class StatePlace {
  public:
-  explicit StatePlace(const std::string& folder);
+  // `identity`: for a folder that has none yet; null: one is made.
+  explicit StatePlace(const std::string& folder, const KeySeed* identity = nullptr);
   ~StatePlace();
   const std::string& folder() const { return folder_; }
   const PeerId& id() const { return identity_->id(); }
@@ -34,15 +35,25 @@ class StatePlace {
   void store_settings(const std::string& settings) const;  // durably, or throws as write_private_file says
   uint64_t raised_stop() const;                            // the step that the run was raised to; 0: never
   void store_raised_stop(uint64_t steps) const;            // durably, or throws as write_private_file says
-  // For starling status and, in a swarm with tickets, the ticket that others join by; likewise.
+  // For starling status and, where all members share one, the ticket that others join by; likewise.
   void store_address(const Endpoint& own) const;
   // Where the last process of this folder listened; nullopt: none has.
   const std::optional<Endpoint>& last_address() const { return last_address_; }
-  // The key of the swarm with tickets that this folder belongs to; null: it belongs to none, or to an open one.
+  // The key of the swarm with tickets that this folder belongs to; null: it belongs to none, to an open one, or it is
+  // that of a member of a certified swarm.
   const Identity* swarm_key() const { return swarm_key_.get(); }
-  // Durably, or throws as store_swarm_key says. Before any other thread uses this.
-  void keep_swarm_key(const Identity& key) const;
-  // "HOST:PORT#TICKET", by which others join through this process at that address. Empty: there is no key.
+  // Of a certified swarm: this process admits others, or was admitted.
+  bool holds_certified_key() const { return swarm_key_ && certified_; }
+  bool admitted() const { return !swarm_key_ && certified_; }
+  // Durably, or throws as store_swarm_key says. Before any other thread uses this, as is the next.
+  void keep_swarm_key(const Identity& key, bool certified = false) const;
+  // The ticket of a certified swarm, for the next life, without an identity in it. Throws as write_private_file says.
+  void keep_admission(Ticket ticket) const;
+  // Those of a certified swarm that this process knows; empty: none. Likewise, and as read_private_file says.
+  void keep_revocations(const std::string& bytes) const;
+  std::string revocations() const;
+  // "HOST:PORT#TICKET", by which others join through this process at that address. Empty: the swarm is open, or
+  // certified, where each member has a ticket of its own.
   std::string ticket(const Endpoint& own) const;
   // The next generation is above this one; likewise.
   void exceed(uint64_t generation) const;
@@ -65,6 +76,7 @@ class StatePlace {
   mutable std::map<std::string, std::string> files_;           // what they hold, by name
   std::unique_ptr<Identity> identity_;
   mutable std::unique_ptr<Identity> swarm_key_;
+  mutable bool certified_ = false;
   std::optional<Endpoint> last_address_;
   uint64_t generation_ = 0;
 };
@@ -72,8 +84,10 @@ class StatePlace {
 // Where the process that holds this state folder can be reached. Throws std::runtime_error: none does, or an older
 // program that stores no address.
 Endpoint stored_address(const std::string& folder);
-// The ticket of the last process of the folder, which need not run. nullopt: there is none. Throws likewise where it is
-// damaged.
+// Where the last process of the folder listened; nullopt: none has. Throws as read_private_file says.
+std::optional<Endpoint> last_address_of(const std::string& folder);
+// The ticket of the last process of the folder, which need not run: by which others join, or, of a certified swarm, by
+// which it joined itself. nullopt: there is none. Throws likewise where it is damaged.
 std::optional<Ticket> stored_ticket(const std::string& folder);
 
 // The rng seed of an agent's own choices in one life. The id is mixed in, because agents that start in the same

@@ -2,12 +2,15 @@
 
 #include <sys/prctl.h>
 
+#include <chrono>
+#include <ctime>
 #include <stdexcept>
 #include <utility>
 
 #include <spdlog/spdlog.h>
 
 #include "agent/config/settings.h"
+#include "agent/process/admissions.h"
 #include "gossip/net/name_cache.h"
 
 namespace starling {
@@ -20,29 +23,54 @@ TrustConfig trust_of(const std::string& stored) {
   return stored.empty() ? TrustConfig{} : parse_agreed_settings(stored).swarm.trust;
 }
 
+void refuse_other_kind(const StatePlace& place, const TrustConfig& before, Trust kind) {
+  if (before.kind == Trust::kAuto || before.kind == kind) return;
+  const char* const of = before.kind == Trust::kOpen     ? "a swarm without tickets"
+                         : before.kind == Trust::kTicket ? "a swarm with one ticket for all"
+                                                         : "a certified swarm, and the ticket is of none";
+  refuse_trust("the state folder " + place.folder() + " belongs to " + of +
+               ": start without the ticket to go on with it, or name a new folder with --state to join the ticket's "
+               "swarm");
+}
+
+// The ticket by which this process is a member of a certified swarm. nullopt: it has none.
+std::optional<Ticket> certified_ticket(const AgentConfig& agent, const StatePlace& place) {
+  if (place.swarm_key()) return std::nullopt;
+  const std::optional<Ticket> ticket =
+      agent.tickets.empty() ? stored_ticket(place.folder()) : std::optional(agent.tickets.front());
+  return ticket && ticket->admission ? ticket : std::nullopt;
+}
+
+// Of earlier lives, and those that `starling revoke` made here.
+std::shared_ptr<Revocations> known_revocations(const StatePlace& place, const PeerId& swarm) {
+  auto revocations = std::make_shared<Revocations>(swarm);
+  (void)revocations->take(place.revocations());
+  if (place.holds_certified_key()) (void)revocations->take(revocations_in(place.folder()));
+  if (revocations->contains(place.id())) refuse_trust(revoked_text(place.id()));
+  return revocations;
+}
+
 void take_tickets(const AgentConfig& agent, const StatePlace& place, const TrustConfig& before) {
-  if (before.kind == Trust::kOpen) {
-    refuse_trust("the state folder " + place.folder() +
-                 " belongs to a swarm without tickets: start without the ticket to go on with it, or name a new folder "
-                 "with --state to join the ticket's swarm");
-  }
+  if (agent.tickets.front().admission) return;  // of the swarm whose key this folder holds: it needs none
+  refuse_other_kind(place, before, Trust::kTicket);
   place.keep_swarm_key(Identity(agent.tickets.front().seed));
 }
 
-void begin_with_tickets(const AgentConfig& agent, const StatePlace& place) {
+void begin_with_tickets(const AgentConfig& agent, const StatePlace& place, bool certified) {
   if (!agent.bootstrap.empty()) {
     refuse_trust(
-        "this agent's config says trust: ticket, and --bootstrap names " + agent.bootstrap.front().to_string() +
+        "this agent's config says trust: ticket or certified, and --bootstrap names " +
+        agent.bootstrap.front().to_string() +
         " without a ticket: give the whole line HOST:PORT#TICKET that stands in the file `ticket` of the state "
         "folder there, or leave --bootstrap out to begin a new swarm");
   }
-  place.keep_swarm_key(Identity(random_seed()));
+  place.keep_swarm_key(Identity(random_seed()), certified);
 }
 
 // A new swarm has tickets unless its config says otherwise, or only processes of this machine reach it.
 bool begins_with_tickets(const Config& config) {
   if (!config.has_swarm || config.swarm.trust.kind == Trust::kOpen) return false;
-  return config.swarm.trust.kind == Trust::kTicket || (config.agent.bootstrap.empty() && others_reach(config.agent));
+  return config.swarm.trust.has_tickets() || (config.agent.bootstrap.empty() && others_reach(config.agent));
 }
 
 void check_folder(const StatePlace& place, const TrustConfig& before) {
@@ -50,42 +78,75 @@ void check_folder(const StatePlace& place, const TrustConfig& before) {
   if (before.kind == Trust::kOpen) {
     refuse_trust(key + " lies in the folder of a swarm without tickets; move it away");
   }
-  if (before.kind == Trust::kTicket && before.key != place.swarm_key()->id()) {
+  if (before.has_tickets() && before.key != place.swarm_key()->id()) {
     refuse_trust(key + " is not the key of the swarm that " + place.settings_path() +
                  " describes: restore it from a copy, or move it away and start with --bootstrap HOST:PORT#TICKET of "
                  "that swarm");
   }
+  if (before.kind == Trust::kCertified && !place.holds_certified_key()) place.keep_swarm_key(*place.swarm_key(), true);
 }
 
 }  // namespace
+
+std::shared_ptr<const MemberKeys> keys_of_ticket(const Ticket& ticket, const StatePlace& place, const PeerId& swarm) {
+  if (!ticket.admission || ticket.admission->swarm != swarm) {
+    refuse_trust("the ticket is of another swarm than this state folder, " + place.folder() +
+                 ": ask the holder of that swarm's key for one, or name a new folder with --state");
+  }
+  std::shared_ptr<const MemberKeys> keys;
+  try {
+    keys = std::make_shared<MemberKeys>(place.identity(), *ticket.admission);
+  } catch (const std::invalid_argument& error) {
+    refuse_trust(error.what());
+  }
+  if (has_expired(keys->membership(), unix_seconds())) {
+    refuse_trust("the ticket has expired on " + date_text(keys->membership().not_after) + ", and it is " +
+                 date_text(unix_seconds()) +
+                 " by this machine's clock: set the clock right, or ask the holder of the swarm's key for the ticket "
+                 "of `starling admit " +
+                 place.id().hex() + "`");
+  }
+  return keys;
+}
 
 Trusted enter_trust(const Config& config, const StatePlace& place, const std::string& stored) {
   Trusted trusted{config, nullptr};
   TrustConfig& trust = trusted.config.swarm.trust;
   const TrustConfig before = trust_of(stored);
-  const bool given = !config.agent.tickets.empty() || place.swarm_key();
+  const std::optional<Ticket> certified = certified_ticket(config.agent, place);
+  const bool given = !config.agent.tickets.empty() || place.swarm_key() || certified;
   if (given && config.has_swarm && trust.kind == Trust::kOpen) {
     refuse_trust("the config says trust: open, and the ticket or the state folder " + place.folder() +
                  " is of a swarm that has tickets: take the line out of the config, or leave out the ticket and name a "
                  "new folder with --state");
   }
+  if (certified) {
+    refuse_other_kind(place, before, Trust::kCertified);
+    trust = {Trust::kCertified, before.key.is_zero() ? certified->admission->swarm : before.key};
+    hide_memory();
+    trusted.keys = keys_of_ticket(*certified, place, trust.key);
+    trusted.revocations = known_revocations(place, trust.key);
+    place.keep_admission(*certified);
+    return trusted;
+  }
   if (!config.agent.tickets.empty()) {
     take_tickets(config.agent, place, before);
-  } else if (!place.swarm_key() && before.kind == Trust::kTicket) {
-    refuse_trust(place.folder() +
-                 "/swarm.key is gone, and this swarm lets in nobody without it: restore it from a "
+  } else if (!place.swarm_key() && before.has_tickets()) {
+    refuse_trust(place.folder() + (before.kind == Trust::kTicket ? "/swarm.key" : "/swarm.key or ticket") +
+                 " is gone, and this swarm lets in nobody without it: restore it from a "
                  "copy, or start with --bootstrap HOST:PORT#TICKET of that swarm");
   } else if (!place.swarm_key() && stored.empty() && begins_with_tickets(config)) {
-    begin_with_tickets(config.agent, place);
+    begin_with_tickets(config.agent, place, trust.kind == Trust::kCertified);
   }
   if (!place.swarm_key()) {
     if (trust.kind == Trust::kAuto) trust.kind = Trust::kOpen;
     return trusted;
   }
   check_folder(place, before);
-  trust = {Trust::kTicket, place.swarm_key()->id()};
+  trust = {place.holds_certified_key() ? Trust::kCertified : Trust::kTicket, place.swarm_key()->id()};
   hide_memory();
   trusted.keys = std::make_shared<MemberKeys>(place.identity(), *place.swarm_key());
+  if (place.holds_certified_key()) trusted.revocations = known_revocations(place, trust.key);
   return trusted;
 }
 
@@ -101,6 +162,44 @@ void warn_of_open_swarm(const Endpoint& advertise, const std::string& folder) {
 }
 
 void hide_memory() { (void)::prctl(PR_SET_DUMPABLE, 0); }
+
+const KeySeed* given_identity(const AgentConfig& agent) {
+  if (agent.tickets.empty() || !agent.tickets.front().admission) return nullptr;
+  const std::optional<KeySeed>& identity = agent.tickets.front().admission->identity;
+  return identity ? &*identity : nullptr;
+}
+
+std::string how_others_are_admitted(const StatePlace& place) {
+  if (place.admitted()) {
+    return "others join with a ticket of their own, which the holder of this swarm's key makes (starling admit)";
+  }
+  if (!place.holds_certified_key()) return "";
+  return "others join with a ticket of their own: `starling key` there prints an id, and `starling admit ID --state " +
+         place.folder() + "` here its ticket";
+}
+
+std::string revoked_text(const PeerId& id) {
+  return "this agent (" + id.short_name() +
+         ") is revoked: the holder of the swarm's key has removed it from the swarm (starling revoke). To come back, "
+         "start with a new state folder (--state) and the ticket for its new id";
+}
+
+std::string until_text(uint64_t not_after) { return not_after == 0 ? "for ever" : "until " + date_text(not_after); }
+
+uint64_t unix_seconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
+}
+
+std::string date_text(uint64_t unix_s) {
+  const auto time = static_cast<std::time_t>(unix_s);
+  std::tm parts{};
+  char text[32];
+  if (!::gmtime_r(&time, &parts) || std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts) == 0) {
+    return "a time that no calendar has";
+  }
+  return text;
+}
 
 void expect_all(ZmqTransport& transport, const AgentConfig& agent, const std::vector<PeerAddress>& known) {
   for (const Endpoint& at : agent.bootstrap) transport.expect_at({at});

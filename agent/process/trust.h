@@ -8,13 +8,15 @@
 #include "agent/config/config.h"
 #include "agent/process/state_folder.h"
 #include "gossip/net/member_keys.h"
+#include "gossip/net/revocations.h"
 #include "gossip/net/zmq_transport.h"
 
 namespace starling {
 
 struct Trusted {
-  Config config;                           // its trust is open, or ticket with the swarm's key
-  std::shared_ptr<const MemberKeys> keys;  // null: open
+  Config config;                               // its trust is open, or ticket or certified with the swarm's key
+  std::shared_ptr<const MemberKeys> keys;      // null: open
+  std::shared_ptr<Revocations> revocations{};  // null: not certified
 };
 
 // `stored`: the agreed settings of the folder; empty: none. The first agent of a swarm makes its key where its config
@@ -30,6 +32,22 @@ void warn_of_open_swarm(const Endpoint& advertise, const std::string& folder);
 
 // No core of this process is dumped from now on, and other processes of its user cannot read its memory.
 void hide_memory();
+
+// Of a ticket of the certified swarm with this key. Throws std::runtime_error, with the remedy: it is of another swarm
+// or another agent, or it has expired.
+std::shared_ptr<const MemberKeys> keys_of_ticket(const Ticket& ticket, const StatePlace& place, const PeerId& swarm);
+
+// The identity that a ticket brings for this process; null: it makes its own.
+const KeySeed* given_identity(const AgentConfig& agent);
+
+// For people: how others join a certified swarm. Empty: it is none.
+std::string how_others_are_admitted(const StatePlace& place);
+
+std::string revoked_text(const PeerId& id);
+
+std::string date_text(uint64_t unix_s);      // "2027-01-31 12:00 UTC"
+std::string until_text(uint64_t not_after);  // "until 2027-01-31 12:00 UTC"; of 0: "for ever"
+uint64_t unix_seconds();
 
 // Tells the transport which peers are at the addresses that this process was given. `known`: of an earlier life.
 void expect_all(ZmqTransport& transport, const AgentConfig& agent, const std::vector<PeerAddress>& known);

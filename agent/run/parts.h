@@ -16,6 +16,7 @@
 #include "bootstrap/path_found.h"
 #include "bootstrap/twin_watch.h"
 #include "gossip/clock.h"
+#include "gossip/net/revocations.h"
 #include "gossip/net/transport.h"
 #include "gossip/peer.h"
 #include "gossip/worker.h"
@@ -35,7 +36,8 @@ struct AgentOptions {
   uint64_t rng_seed = 1;        // of this agent's own choices: partners, probes, back-off
   uint64_t secret = 0;          // as in RouterOptions
   TwinWatch::Sign sign{};       // likewise
-  std::optional<Endpoint> last_address{};  // of the last process of the state folder; nullopt: there was none
+  std::shared_ptr<Revocations> revocations{};  // as in RouterOptions
+  std::optional<Endpoint> last_address{};      // of the last process of the state folder; nullopt: there was none
 };
 
 struct AgentParts {

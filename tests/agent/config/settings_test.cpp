@@ -129,7 +129,14 @@ TEST(Settings, SayWhichTicketsOpenTheSwarm) {
   EXPECT_NE(problem_of_trust(begun.trust, open.trust), "");
   EXPECT_NE(problem_of_trust(begun.trust, other.trust), "");
   EXPECT_NE(problem_of_trust(open.trust, begun.trust), "");
-  for (const char* wrong : {"auto", "ticket 12", "ticket 0", "tickets"}) {
+  SwarmConfig certified = begun, asks = open;
+  certified.trust.kind = asks.trust.kind = Trust::kCertified;
+  EXPECT_NE(print_swarm_settings(certified).find("  trust: certified 010203"), std::string::npos);
+  EXPECT_EQ(parse_swarm_settings(print_swarm_settings(certified)).trust, certified.trust);
+  EXPECT_TRUE(same_settings(asks, certified));
+  EXPECT_FALSE(same_settings(ticket, certified)) << "all would hold its key";
+  EXPECT_NE(problem_of_trust(begun.trust, certified.trust), "");
+  for (const char* wrong : {"auto", "ticket 12", "ticket 0", "tickets", "certified 12", "open 0102"}) {
     EXPECT_NE(refusal(with("swarm:\n", std::string("swarm:\n  trust: ") + wrong + "\n")), "") << wrong;
   }
 }

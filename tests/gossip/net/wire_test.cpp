@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "gossip/net/hash.h"
+#include "gossip/net/revocations.h"
 #include "gossip/net/wire_check.h"
 #include "tests/gossip/net/wire_samples.h"
 
@@ -232,6 +233,16 @@ TEST(Wire, RefusesJoiningOutOfRange) {
   EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) { m.total_bytes = 1; }), refused);
   EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) { m.first_hash = 3; }), refused);  // 3 + 3 hashes, 5 blocks
   EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) { m.first_hash = ~0u; }), refused);
+}
+
+TEST(Wire, RefusesRevocationsOutOfRange) {
+  const auto of = [](size_t bytes) { return changed<Revoked>([bytes](Revoked& m) { m.entries.assign(bytes, '\7'); }); };
+  EXPECT_EQ(of(kRevocationBytes), DecodeStatus::kOk);
+  EXPECT_EQ(of(kRevocationsMax * kRevocationBytes), DecodeStatus::kOk) << "all of them in one frame";
+  for (const size_t bytes :
+       {size_t{0}, kRevocationBytes - 1, kRevocationBytes + 1, (kRevocationsMax + 1) * kRevocationBytes}) {
+    EXPECT_EQ(of(bytes), DecodeStatus::kOutOfRange) << bytes;
+  }
 }
 
 TEST(Wire, RefusesExchangesOutOfRange) {

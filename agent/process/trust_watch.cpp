@@ -1,0 +1,124 @@
+#include "agent/process/trust_watch.h"
+
+#include <sys/stat.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "agent/process/admissions.h"
+
+namespace starling {
+namespace {
+
+constexpr Duration kLookEvery = std::chrono::seconds(1);
+constexpr uint64_t kDay = 24 * 3600, kWarnBefore = 7 * kDay, kWarnExpiredEvery = 600;  // seconds
+
+}  // namespace
+
+TrustWatch::TrustWatch(const StatePlace& place, const Trusted& trusted, ZmqTransport& transport, const Clock& clock,
+                       std::function<void(std::string_view entries)> revoke)
+    : place_(place),
+      transport_(transport),
+      clock_(clock),
+      revoke_(std::move(revoke)),
+      revocations_(trusted.revocations),
+      keys_(trusted.keys),
+      next_look_(clock.now()) {
+  if (!revocations_) return;
+  (void)changed(place_.holds_certified_key() ? "admissions" : "ticket");  // read already
+  for (const PeerId& id : revocations_->ids()) told_.insert(id);
+}
+
+TimePoint TrustWatch::next_deadline() const { return revocations_ ? next_look_ : TimePoint::max(); }
+
+void TrustWatch::tick() {
+  if (!revocations_ || clock_.now() < next_look_) return;
+  next_look_ = clock_.now() + kLookEvery;
+  if (place_.holds_certified_key()) {
+    if (changed("admissions")) read_admissions_again();
+  } else if (changed("ticket")) {
+    take_next_ticket();
+  }
+  keep_revocations();
+  warn_of_end();
+}
+
+// Since the last call. A file that is replaced is another one.
+bool TrustWatch::changed(const std::string& name) {
+  struct stat info{};
+  std::string stamp;
+  if (::stat((place_.folder() + "/" + name).c_str(), &info) == 0) {
+    stamp = fmt::format("{} {} {} {}", info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+  }
+  return std::exchange(stamp_, stamp) != stamp && !stamp.empty();
+}
+
+void TrustWatch::read_admissions_again() {
+  try {
+    revoke_(revocations_in(place_.folder()));
+  } catch (const std::runtime_error& error) {
+    spdlog::warn("what this swarm's key has signed cannot be read: {}", error.what());
+  }
+}
+
+void TrustWatch::take_next_ticket() {
+  try {
+    const std::optional<Ticket> ticket = stored_ticket(place_.folder());
+    if (!ticket) return;
+    const auto keys = keys_of_ticket(*ticket, place_, keys_->swarm());
+    if (keys->door().open != keys_->door().open) {  // a hand has changed it
+      throw std::runtime_error("it does not open this swarm's ports: take the one of `starling admit`");
+    }
+    const SignedMembership &next = keys->membership(), &held = keys_->membership();
+    if (next.serial == held.serial && next.not_after == held.not_after) return;
+    keys_ = keys;
+    transport_.renew(keys);
+    place_.keep_admission(*ticket);
+    (void)changed("ticket");
+    next_warning_ = 0;
+    spdlog::info("this agent has another ticket: it is a member {}", until_text(keys->membership().not_after));
+  } catch (const std::runtime_error& error) {
+    spdlog::warn("{}/ticket is not taken: {}", place_.folder(), error.what());
+  }
+}
+
+void TrustWatch::keep_revocations() {
+  if (revocations_->count() == kept_count_) return;
+  kept_count_ = revocations_->count();
+  for (const PeerId& id : revocations_->ids()) {
+    if (told_.insert(id).second && id != place_.id()) {
+      spdlog::info("{} is revoked by the holder of this swarm's key: nothing of it is taken any more", id.short_name());
+    }
+  }
+  try {
+    place_.keep_revocations(revocations_->bytes());
+  } catch (const std::runtime_error& error) {
+    spdlog::warn("a restart of this agent would know of no revocation until others tell it: {}", error.what());
+  }
+  if (revocations_->full()) {
+    spdlog::warn(
+        "this swarm has {} revocations, and takes no more: begin another one from the trained model "
+        "(starling init --from {} new.yaml)",
+        kRevocationsMax, place_.folder());
+  }
+  if (revocations_->contains(place_.id())) throw std::runtime_error(revoked_text(place_.id()));
+}
+
+void TrustWatch::warn_of_end() {
+  const SignedMembership& membership = keys_->membership();
+  const uint64_t now = unix_seconds();
+  if (membership.not_after == 0 || now + kWarnBefore < membership.not_after || now < next_warning_) return;
+  const bool ended = has_expired(membership, now);
+  next_warning_ = ended ? now + kWarnExpiredEvery : std::min(now + kDay, membership.not_after + 1);
+  spdlog::warn(
+      "this agent's membership {} on {}: {}. Ask the holder of the swarm's key for the ticket of `starling admit {}`, "
+      "and write it into {}/ticket; no restart is needed",
+      ended ? "has expired" : "ends", date_text(membership.not_after),
+      ended ? "no other member takes anything of it" : "then no other member takes anything of it", place_.id().hex(),
+      place_.folder());
+}
+
+}  // namespace starling

@@ -1,0 +1,50 @@
+// Beside a running member of a certified swarm. Takes what its state folder gets meanwhile: revocations where the
+// swarm's key is, else the next ticket. Keeps the revocations that the member hears, and warns of a
+// membership that ends. Control thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "agent/process/state_folder.h"
+#include "agent/process/trust.h"
+#include "gossip/clock.h"
+#include "gossip/net/zmq_transport.h"
+
+namespace starling {
+
+class TrustWatch {
+ public:
+  // All but `revoke` outlive the object. `revoke` takes revocations, as Membership's does.
+  TrustWatch(const StatePlace& place, const Trusted& trusted, ZmqTransport& transport, const Clock& clock,
+             std::function<void(std::string_view entries)> revoke);
+
+  // Throws std::runtime_error, with the remedy: this process is revoked.
+  void tick();
+  TimePoint next_deadline() const;  // max: there is nothing to watch
+
+ private:
+  bool changed(const std::string& name);
+  void read_admissions_again();
+  void take_next_ticket();
+  void keep_revocations();
+  void warn_of_end();
+
+  const StatePlace& place_;
+  ZmqTransport& transport_;
+  const Clock& clock_;
+  const std::function<void(std::string_view entries)> revoke_;
+  const std::shared_ptr<Revocations> revocations_;  // null: the swarm is not certified
+  std::shared_ptr<const MemberKeys> keys_;
+  TimePoint next_look_;
+  std::string stamp_;      // of the file that is watched
+  size_t kept_count_ = 0;  // revocations in the folder
+  std::set<PeerId> told_;
+  uint64_t next_warning_ = 0;  // seconds since 1970
+};
+
+}  // namespace starling
