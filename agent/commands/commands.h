@@ -29,11 +29,15 @@ void add_eval(CLI::App& app, Cli& cli);
 void add_topology(CLI::App& app, Cli& cli);
 void add_plan(CLI::App& app, Cli& cli);
 void add_status(CLI::App& app, Cli& cli);
+void add_key(CLI::App& app, Cli& cli);
+void add_admit(CLI::App& app, Cli& cli);
+void add_revoke(CLI::App& app, Cli& cli);
+void add_members(CLI::App& app, Cli& cli);
 
 // In the order of `starling --help`.
-inline constexpr void (*kCommands[])(CLI::App&, Cli&) = {add_agent,    add_status,   add_bootstrap, add_swarm,
-                                                         add_simulate, add_init,     add_check,     add_export,
-                                                         add_eval,     add_topology, add_plan};
+inline constexpr void (*kCommands[])(CLI::App&, Cli&) = {add_agent, add_status, add_bootstrap, add_swarm,  add_simulate,
+                                                         add_init,  add_check,  add_export,    add_eval,   add_topology,
+                                                         add_plan,  add_key,    add_admit,     add_revoke, add_members};
 
 // One agent until stop_after, Ctrl-C or for ever; process/exit_status.h has what it returns. In a file that needs
 // LibTorch: the others reach it through Engines.
@@ -94,6 +98,25 @@ struct EvalOptions {
   std::string device = "auto";              // --device
   bool json = false;                        // --json: an object for programs instead of text
 };
+
+// The rest is for a certified swarm. `state`: the folder with the swarm's key; of KeyCommand that of the agent.
+struct KeyCommand { std::string state = AgentConfig().state; };
+
+struct AdmitCommand {
+  std::string id;                           // hex; empty with --new
+  std::string state = AgentConfig().state;  // --state
+  Duration lasts{};                         // --for; 0: for ever
+  bool makes = false;                       // --new
+  uint64_t count = 1;                       // --count
+  std::string out = ".";                    // --out
+};
+
+struct RevokeCommand {
+  std::string id;                           // hex, or its first digits
+  std::string state = AgentConfig().state;  // --state
+};
+
+struct MembersCommand { std::string state = AgentConfig().state; };
 
 struct TopologyOptions {
   std::string kind;                // --kind; empty: "file" where there is a file, else "all"

@@ -232,6 +232,30 @@ TEST(Cli, ReadsTheTopologyCommand) {
   EXPECT_EQ(plain.codec, "fp32");
 }
 
+TEST(Cli, ReadsTheCommandsOfACertifiedSwarm) {
+  const std::string id(64, 'a');
+  const auto admit =
+      std::any_cast<AdmitCommand>(parse({"admit", id.c_str(), "--for", "90d", "--state", "s"}).cli.options);
+  EXPECT_EQ(admit.id, id);
+  EXPECT_EQ(admit.lasts, std::chrono::hours(90 * 24));
+  EXPECT_EQ(admit.state, "s");
+  const auto boxes = std::any_cast<AdmitCommand>(parse({"admit", "--new", "--count", "500", "--out", "o"}).cli.options);
+  EXPECT_TRUE(boxes.makes);
+  EXPECT_EQ(boxes.count, 500u);
+  EXPECT_EQ(boxes.out, "o");
+  EXPECT_EQ(boxes.lasts, Duration::zero());
+  EXPECT_EQ(std::any_cast<RevokeCommand>(parse({"revoke", "0a1b2c3d"}).cli.options).id, "0a1b2c3d");
+  EXPECT_EQ(parse({"key"}).cli.command, "key");
+  EXPECT_EQ(parse({"members"}).cli.command, "members");
+  for (const auto& wrong : std::vector<std::vector<const char*>>{{"admit"},
+                                                                 {"admit", "a", "--new"},
+                                                                 {"admit", "a", "--for", "long"},
+                                                                 {"admit", "--new", "--count", "0"},
+                                                                 {"revoke"}}) {
+    EXPECT_EQ(parse(wrong).cli.exit_status, 2) << wrong.size();
+  }
+}
+
 TEST(Cli, PrintsHelpAndVersion) {
   for (const auto& arguments : std::vector<std::vector<const char*>>{{}, {"--help"}}) {
     const Parsed p = parse(arguments);

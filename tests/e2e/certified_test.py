@@ -1,0 +1,212 @@
+"""A certified swarm, of real processes: only the holder of its key admits agents, each by a ticket of its own, and
+removes them again."""
+
+import re
+import shutil
+import stat
+import subprocess
+import time
+
+import swarm
+
+SOON = 10  # seconds, for a reason; the program says it within five, on a machine that does nothing else
+KEY = re.compile(r'#[A-Za-z0-9_-]{20,}')
+
+
+class Certified(swarm.Case):
+  def first(self, name='first'):
+    """The agent that begins a swarm and holds its key."""
+    path = self.quadratic(f'{name}.yaml')
+    path.write_text(path.read_text().replace('swarm:\n', 'swarm:\n  trust: certified\n'))
+    agent = self.agent(name, '--config', path)
+    self.joined(agent)
+    return agent
+
+  def command(self, *arguments, status=0):
+    """What a command that ends by itself says on stdout; or, where it fails, all that it says."""
+    done = subprocess.run(
+      [swarm.PROGRAM, *map(str, arguments)],
+      capture_output=True,
+      text=True,
+      timeout=swarm.PATIENCE,
+      cwd=self.folder,
+    )
+    self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+    return done.stdout if status == 0 else done.stdout + done.stderr
+
+  def id_of(self, name):
+    return self.command('key', '--state', self.folder / name / 'state').strip()
+
+  def ticket(self, holder, name, *arguments):
+    return self.command('admit', self.id_of(name), '--state', holder.state, *arguments).strip()
+
+  def member(self, holder, name, *arguments):
+    agent = self.joiner(name, self.ticket(holder, name, *arguments))
+    self.joined(agent, 'fetched')
+    return agent
+
+  def trained(self, agents, count=3):
+    before = [agent.done() for agent in agents]
+    self.wait(
+      lambda: all(agent.done() >= done + count for agent, done in zip(agents, before)), 'exchanges of all of them'
+    )
+
+  def refused(self, process, *texts):
+    """Not let in, told why, and ended."""
+    began = time.monotonic()
+    lives = len(process.events('joined'))
+    for text in texts:
+      self.wait_log(process, text, seconds=SOON)
+    self.assertLess(time.monotonic() - began, SOON)
+    self.assertEqual(self.wait_end(process), 1, process.log())
+    self.assertEqual(len(process.events('joined')), lives, process.log())
+    self.assertNotRegex(process.log(), KEY)
+
+  def ends_exchanges(self, process, others):
+    """From now on nothing is exchanged with it, while the others go on."""
+    before = process.done()
+    self.trained(others, 5)
+    self.assertEqual(process.done(), before, process.log())
+
+  def test_separate_administrators(self):
+    first = self.first()
+    second, third = self.member(first, 'second'), self.member(first, 'third', '--for', '90d')
+    agents = [first, second, third]
+    self.trained(agents)
+    for agent in agents:
+      self.assertNotRegex(agent.log(), KEY)
+      self.assertRegex((agent.state / 'settings.yaml').read_text(), r'trust: certified [0-9a-f]{64}')
+    self.assertEqual(stat.S_IMODE((first.state / 'swarm.key').stat().st_mode), 0o600)
+    self.assertFalse((first.state / 'ticket').exists(), 'the key is in no ticket')
+    self.wait_log(first, 'starling admit ID')
+    for agent in (second, third):
+      self.assertFalse((agent.state / 'swarm.key').exists())
+      self.assertEqual(stat.S_IMODE((agent.state / 'ticket').stat().st_mode), 0o600)
+    listed = self.command('members', '--state', first.state)
+    self.assertIn(second.peer() + '  for ever', listed)
+    self.assertRegex(listed, third.peer() + '  until 20')
+    said = self.command('admit', 'a' * 64, '--state', second.state, status=1)
+    self.assertIn('holds no swarm.key', said)
+    for state in (first.state, second.state):
+      said = self.command('status', '--once', '--json', '--state', state)
+      for agent in agents:
+        self.assertIn(agent.peer()[:8], said)
+
+    # The holder of the key may be gone, and a member needs no ticket again.
+    self.wait(lambda: second.peer() in (third.state / 'members').read_text(), 'the members to be stored')
+    first.kill()
+    third.kill()
+    again = self.agent('third', '--listen', third.address())
+    self.trained([second, again])
+
+  def test_a_ticket_is_of_one_agent(self):
+    first = self.first()
+    second = self.member(first, 'second')
+    ticket = (second.state / 'ticket').read_text().strip()
+    thief = self.joiner('thief', ticket)
+    self.refused(thief, 'the ticket is for the agent ' + second.peer(), 'starling admit')
+    other = self.first('other')
+    of_other = self.ticket(other, 'second')
+    second.kill()
+    self.refused(self.agent('second', '--bootstrap', of_other), 'the ticket is of another swarm')
+    expired = self.ticket(first, 'late', '--for', '1s')
+    swarm.pause(2)
+    self.refused(self.joiner('late', expired), 'the ticket has expired', 'starling admit')
+    self.refused(self.joiner('cut', ticket[:-3]), 'cut off: it has 283 characters')
+    at, key = ticket.split('#')
+    wrong = f'{at}#{key[:200]}{"A" if key[200] != "A" else "B"}{key[201:]}'
+    self.refused(self.joiner('typed', wrong), 'a wrong character')
+    without = self.joiner('without', at)
+    self.wait_log(without, 'lets in nobody without a ticket', seconds=SOON)
+
+  def test_boxes_get_identity_and_ticket_at_once(self):
+    first = self.first()
+    out = self.folder / 'boxes'
+    files = self.command('admit', '--new', '--count', '3', '--out', out, '--state', first.state).split()
+    self.assertEqual(len(files), 3)
+    self.assertEqual(stat.S_IMODE((self.folder / files[0]).stat().st_mode), 0o600)
+    boxes = [self.joiner(f'box{i}', f'@{file}') for i, file in enumerate(files[:2])]
+    for box, file in zip(boxes, files, strict=False):
+      self.joined(box, 'fetched')
+      self.assertTrue(file.endswith(box.peer()[:16] + '.ticket'))
+      self.assertEqual(len((box.state / 'ticket').read_text().split('#')[1].strip()), 286, 'its identity is elsewhere')
+    self.trained([first, *boxes])
+    boxes[1].kill()
+    self.trained([first, self.agent('box1', '--listen', boxes[1].address())])
+
+  def test_a_member_is_removed(self):
+    first = self.first()
+    second, third = self.member(first, 'second'), self.member(first, 'third')
+    self.trained([first, second, third])
+    shutil.copytree(third.state, self.folder / 'copy' / 'state')
+    said = self.command('revoke', third.peer()[:8], '--state', first.state)
+    self.assertIn('tells the swarm', said)
+    self.wait_log(third, 'is revoked: the holder', seconds=SOON)
+    self.assertNotEqual(self.wait_end(third), 0)
+    self.wait_log(second, third.peer()[:8] + ' is revoked', seconds=SOON)
+    self.assertIn(third.peer() + '  revoked', self.command('members', '--state', first.state))
+    self.assertIn('revoked for ever', self.command('admit', third.peer(), '--state', first.state, status=1))
+    self.assertIn('is revoked already', self.command('revoke', third.peer(), '--state', first.state))
+    self.ends_exchanges(third, [first, second])
+    self.refused(self.agent('third'), 'is revoked: the holder')
+
+    # All that it had, elsewhere, before it heard of that; the holder of the key may be gone.
+    copy = self.agent('copy')
+    self.wait_log(copy, 'is revoked', seconds=SOON)
+    self.ends_exchanges(copy, [first, second])
+    self.assertEqual(copy.done(), 0, copy.log())
+    second.kill()
+    again = self.agent('second', '--listen', second.address())
+    self.trained([again])
+    self.assertTrue((again.state / 'revoked').exists())
+
+  def test_revoked_while_no_holder_ran(self):
+    first = self.first()
+    second, third = self.member(first, 'second'), self.member(first, 'third')
+    self.trained([first, second, third])
+    first.kill()
+    said = self.command('revoke', third.peer(), '--state', first.state)
+    self.assertIn('no agent runs with this folder', said)
+    again = self.agent('first', '--listen', first.address())
+    self.wait_log(third, 'is revoked: the holder')
+    self.trained([again, second])
+
+  def test_a_membership_ends_and_goes_on(self):
+    first = self.first()
+    second = self.member(first, 'second')
+    third = self.member(first, 'third', '--for', '12s')
+    self.wait_log(third, "this agent's membership ends on", 'starling admit ' + third.peer())
+    self.trained([first, second, third])
+    self.wait_log(third, "this agent's membership has expired", seconds=20)
+    swarm.pause(1)  # what was under way
+    self.ends_exchanges(third, [first, second])
+    self.assertTrue(third.running())
+    ticket = self.ticket(first, 'third', '--for', '1h')
+    (third.state / 'ticket').write_text(ticket + '\n')
+    self.wait_log(third, 'has another ticket', seconds=SOON)
+    self.trained([first, second, third])
+
+  def test_a_registry_serves_it(self):
+    first = self.first()
+    port = swarm.free_port_pair()
+    registry = self.registry('registry', port, '--bootstrap', self.ticket(first, 'registry'))
+    self.wait_log(registry, 'listens on')
+    second, third = self.member(first, 'second'), self.member(first, 'third')
+    self.assertFalse((self.folder / 'registry' / 'state' / 'swarm.key').exists())
+    self.trained([first, second, third])
+    registry.kill()
+    self.wait_log(self.registry('registry', port), 'listens on')
+
+  def test_a_shared_ticket_cannot_be_taken_back(self):
+    path = self.quadratic()
+    path.write_text(path.read_text().replace('swarm:\n', 'swarm:\n  trust: ticket\n'))
+    first = self.agent('first', '--config', path)
+    self.joined(first)
+    said = self.command('revoke', first.peer(), '--state', first.state, status=1)
+    self.assertIn('share one ticket', said)
+    self.assertIn('trust: certified', said)
+    self.assertIn('pass that on', self.command('admit', 'a' * 64, '--state', first.state, status=1))
+
+
+if __name__ == '__main__':
+  swarm.main()
