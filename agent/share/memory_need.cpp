@@ -13,8 +13,8 @@ namespace {
 
 // Weights, gradients, the optimizer's state, the temporaries of a step, and a checkpoint's copy. Bytes a param.
 double of_training(const OptimizerConfig& optimizer) {
-  if (optimizer.kind == "adamw") return 35.5;
-  return optimizer.momentum > 0 ? 26 : 18;
+  if (optimizer.kind == "adamw") return 39;
+  return optimizer.momentum > 0 ? 22 : 14.5;
 }
 
 // Replica, accumulator, drift and payloads. Bytes a param.

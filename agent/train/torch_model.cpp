@@ -5,6 +5,7 @@
 
 #include <tuple>
 
+#include "agent/train/torch_backward.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -28,7 +29,7 @@ at::Tensor floats(const at::Tensor& bytes) {
 // The layers from tensors[first] on, a relu between two.
 at::Tensor linear_layers(const std::vector<at::Tensor>& tensors, size_t first, at::Tensor x) {
   for (size_t i = first; i + 1 < tensors.size(); i += 2) {
-    x = at::linear(x, tensors[i], tensors[i + 1]);
+    x = linear(x, tensors[i], tensors[i + 1]);
     if (i + 2 < tensors.size()) x = at::relu(x);
   }
   return x;
@@ -67,7 +68,7 @@ at::Tensor forward(const ModelConfig& model, const std::vector<at::Tensor>& tens
     x = at::relu(at::max_pool2d(x, 2));  // the pool first: relu then has a quarter of the work
     x = at::conv2d(x, tensors[2], tensors[3]);
     x = at::relu(at::max_pool2d(x, 2));
-    return at::linear(x.flatten(1), tensors[4], tensors[5]);
+    return linear(x.flatten(1), tensors[4], tensors[5]);
   }
   return linear_layers(tensors, 0, images.flatten(1));
 }

@@ -54,7 +54,7 @@ struct TorchParts::Verdicts {
 };
 
 TorchParts::TorchParts(const ModelPlan& plan, const std::vector<at::Tensor>& tensors, const at::Tensor& params,
-                       const at::Tensor& grads, TorchOptimizer& optimizer, const Clock& clock,
+                       const at::Tensor& grads, FlatGradients& gradients, TorchOptimizer& optimizer, const Clock& clock,
                        std::function<void()> wake)
     : plan_(plan),
       tensors_(tensors),
@@ -64,7 +64,7 @@ TorchParts::TorchParts(const ModelPlan& plan, const std::vector<at::Tensor>& ten
       clock_(clock),
       wake_(std::move(wake)) {
   cut();
-  tell_when_final(tensors_, on_final_);
+  gradients.tell_when_final([this](size_t tensor) { told_final(tensor); });
 }
 
 TorchParts::~TorchParts() = default;

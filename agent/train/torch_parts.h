@@ -18,6 +18,7 @@ class Tensor;
 
 namespace starling {
 
+class FlatGradients;
 class TorchOptimizer;
 
 // One float where the values are: 0 if all of them are finite, else 1.
@@ -25,10 +26,11 @@ at::Tensor not_finite(const at::Tensor& values);
 
 class TorchParts {
  public:
-  // Both tensors are flat, of equal size and place; `tensors` are the params' views by slot. `wake` wakes the trainer's
-  // owner. The optimizer outlives the object, as does the clock.
+  // Both tensors are flat, of equal size and place; `tensors` are the params' views by slot. `gradients` tell of their
+  // ends, and are not used after the object. `wake` wakes the trainer's owner. Optimizer and clock outlive the object.
   TorchParts(const ModelPlan& plan, const std::vector<at::Tensor>& tensors, const at::Tensor& params,
-             const at::Tensor& grads, TorchOptimizer& optimizer, const Clock& clock, std::function<void()> wake);
+             const at::Tensor& grads, FlatGradients& gradients, TorchOptimizer& optimizer, const Clock& clock,
+             std::function<void()> wake);
   ~TorchParts();
 
   size_t count() const { return parts_.size(); }  // 0: the optimizer steps all params at once
@@ -80,7 +82,6 @@ class TorchParts {
   std::unique_ptr<PartCopies> copies_;  // null: the params lie in host memory, or nothing is told
   std::unique_ptr<Verdicts> verdicts_;  // of this step, on a device
   std::string tells_none_;
-  std::function<void(size_t)> on_final_ = [this](size_t tensor) { told_final(tensor); };
 };
 
 }  // namespace starling

@@ -15,6 +15,7 @@
 
 #include "agent/data/order.h"
 #include "agent/train/thread_tuner.h"
+#include "agent/train/torch_backward.h"
 #include "agent/train/torch_device.h"
 #include "agent/train/torch_evaluation.h"
 #include "agent/train/torch_model.h"
@@ -112,7 +113,8 @@ class TorchTrainer final : public Trainer {
   const bool on_device_;              // verdicts stay on it, and what is told of lands; in tests that may be the CPU
   std::optional<ThreadTuner> tuner_;  // of CPU threads that nobody has fixed
   at::Tensor params_, grads_;         // flat
-  std::vector<at::Tensor> tensors_;   // views into params_, whose gradients are views into grads_
+  std::vector<at::Tensor> tensors_;   // views into params_
+  std::unique_ptr<FlatGradients> gradients_;  // theirs, views into grads_
   std::unique_ptr<TorchOptimizer> optimizer_;
   DeviceData train_data_, test_data_;
   DatasetOrder order_;
@@ -155,13 +157,10 @@ TorchTrainer::TorchTrainer(const TrainerOptions& options, Dataset train, Dataset
   params_ = at::empty({static_cast<int64_t>(plan_.param_count)}, place);
   grads_ = at::zeros_like(params_);
   tensors_ = slot_views(plan_, params_);
-  const std::vector<at::Tensor> grad_views = slot_views(plan_, grads_);
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    tensors_[i].requires_grad_(true);
-    tensors_[i].mutable_grad() = grad_views[i];
-  }
+  for (const at::Tensor& tensor : tensors_) tensor.requires_grad_(true);
+  gradients_ = std::make_unique<FlatGradients>(tensors_, slot_views(plan_, grads_));
   optimizer_ = make_torch_optimizer(options.optimizer, params_, grads_);
-  parts_ = std::make_unique<TorchParts>(plan_, tensors_, params_, grads_, *optimizer_, clock_,
+  parts_ = std::make_unique<TorchParts>(plan_, tensors_, params_, grads_, *gradients_, *optimizer_, clock_,
                                         [this] { thread_.wake_owner(); });
   if (on_device_) land_parts(make_lane);
   train_data_ = upload(train_);
@@ -304,11 +303,10 @@ at::Tensor TorchTrainer::compute_gradient(const ConstView& correction, Tally& ta
   if (device_.is_cuda()) rows = rows.to(at::kCUDA);
   const at::Tensor images = train_data_.images.index_select(0, rows);
   const at::Tensor wanted = targets(model_, images, train_data_.labels.index_select(0, rows));
-  grads_.zero_();  // in place: a gradient that is set to none would lose its place in the flat buffer
   const TimePoint began = clock_.now();
   const at::Tensor loss = at::cross_entropy_loss(forward(model_, tensors_, images), wanted);
   const TimePoint half = clock_.now();
-  loss.backward();
+  gradients_->backward(loss);
   if (!device_.is_cuda()) {
     tally.forward += half - began;
     tally.backward += clock_.now() - half;
