@@ -29,6 +29,22 @@ class Exchanges(unittest.TestCase):
     lines = [exchange(1, outcome=outcome) for outcome in ('done', 'late', 'failed', 'busy')]
     self.assertEqual([x['outcome'] for x in counting.own_exchanges(lines, 0, 2)], ['done', 'late'])
 
+  def test_an_exchange_is_whole_where_both_ends_mixed_all_blocks(self):
+    def line(t, initiated, outcome='done', blocks=4):
+      return {**exchange(t, initiated=initiated, outcome=outcome), 'blocks': blocks, 'blocks_total': 4}
+
+    began = [
+      line(1, True),
+      line(2, True, 'failed', 0),
+      line(3, True),
+      line(4, True, 'busy', 0),
+      line(5, True, blocks=3),
+    ]
+    answered = [line(1, False), line(2, False), line(3, False, 'failed', 0), line(5, False, blocks=3), line(9, False)]
+    self.assertEqual(counting.whole_exchanges([began[:2], answered[:1]], 0, 6), (2, 1))
+    self.assertEqual(counting.whole_exchanges([began, answered[:1]], 0, 6), (4, 1))
+    self.assertEqual(counting.whole_exchanges([[], answered], 0, 6), (0, 0))
+
   def test_a_round_of_a_ring_ends_with_two(self):
     lines = [exchange(0.5 + i // 2) for i in range(8)]
     self.assertAlmostEqual(counting.exchange_ms(lines, 0, 4, per_round=2), 1000)
@@ -53,6 +69,10 @@ class Steps(unittest.TestCase):
     self.assertAlmostEqual(counting.steps_per_s(self.STALLED, 1, 3), 2.5)
     self.assertAlmostEqual(counting.longest_gap_ms(self.STALLED, 1, 3), 1900)
     self.assertAlmostEqual(counting.round_ms(self.STALLED, 1, 3), 400)
+
+  def test_gaps_are_those_between_steps(self):
+    lines = [exchange(t, steps=s) for t, s in ((0, 0), (1, 1), (1.1, 1), (1.5, 2), (3.5, 4), (9, 5))]
+    self.assertEqual(counting.step_gaps(lines, 0.5, 4), [(1.5, 500), (3.5, 1000)])
 
   def test_a_stall_that_the_window_ends_or_begins_in_counts(self):
     lines = [exchange(2.9, steps=7), exchange(3, steps=8)]

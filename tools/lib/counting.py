@@ -42,6 +42,9 @@ STUDENT_T = [
 ]
 
 
+MIXED = ("done", "late")  # outcomes of an exchange that was applied
+
+
 class TooFew(SystemExit):
   """A window that holds too little to measure anything."""
 
@@ -51,8 +54,16 @@ def own_exchanges(lines, since, until):
   return [
     x
     for x in lines
-    if x["event"] == "exchange" and since <= x["t"] <= until and x["initiated"] and x["outcome"] in ("done", "late")
+    if x["event"] == "exchange" and since <= x["t"] <= until and x["initiated"] and x["outcome"] in MIXED
   ]
+
+
+def whole_exchanges(logs, since, until):
+  """Exchanges that agents began within the window, and how many of them mixed all blocks, by the logs of both ends."""
+  ended = [x for lines in logs for x in lines if x["event"] == "exchange" and since <= x["t"] <= until]
+  tried = [x for x in ended if x["outcome"] != "busy"]
+  whole = [x["initiated"] for x in tried if x["outcome"] in MIXED and x["blocks"] == x["blocks_total"]]
+  return sum(x["initiated"] for x in tried), min(whole.count(True), whole.count(False))
 
 
 def exchange_ms(lines, since, until, per_round=1):
@@ -88,6 +99,16 @@ def longest_gap_ms(lines, since, until):
   """Longest time within the window in which no exchange ended; its edges count as ends."""
   times = [since, *(x["t"] for x in lines if x["event"] == "exchange" and since <= x["t"] <= until), until]
   return 1e3 * max(b - a for a, b in zip(times, times[1:]))
+
+
+def step_gaps(lines, since, until):
+  """(end, ms a step) between exchanges of one agent that found it at different steps."""
+  first = {}
+  for x in lines:
+    if x["event"] == "exchange" and since <= x["t"] <= until:
+      first.setdefault(x["steps"], x["t"])
+  points = sorted(first.items())
+  return [(t1, 1e3 * (t1 - t0) / (s1 - s0)) for (s0, t0), (s1, t1) in zip(points, points[1:])]
 
 
 def value_at(points, time):
