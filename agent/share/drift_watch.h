@@ -33,7 +33,7 @@ class DriftWatch {
   double drift() const { return drift_; }  // of the last round that was looked at; 0: none yet
 
  private:
-  static constexpr int kRest = 50;  // times what looking took
+  static constexpr int kRest = 200;  // times what looking took
 
   template <typename Look>
   double timed(const Look& look) {

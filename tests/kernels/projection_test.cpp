@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <vector>
 
+#include "kernels/split_mix.h"
 #include "tests/kernels/inputs.h"
+#include "tests/kernels/targets.h"
 
 namespace starling {
 namespace {
@@ -15,6 +19,40 @@ Projection project(const std::vector<float>& x) { return project(ConstView{x.dat
 TEST(Projection, OfNothingIsZeroAndOfOneElementItsSize) {
   EXPECT_EQ(project(std::vector<float>{}), Projection{});
   EXPECT_NEAR(projected_distance(project({-3}), Projection{}), 3, 1e-6);
+}
+
+// Its definition, element by element: members compare what other processors have computed.
+Projection plainly(const std::vector<float>& x) {
+  std::array<double, kProjectionBuckets> sums{};
+  for (size_t run = 0; run * 64 < x.size(); ++run) {
+    const uint64_t signs = split_mix(2 * run + kSplitMixStep), turn = split_mix(2 * run + 1 + kSplitMixStep);
+    float row[kProjectionBuckets] = {};
+    for (size_t i = 0; i < 64 && run * 64 + i < x.size(); ++i) {
+      const float value = x[run * 64 + i];
+      row[i % kProjectionBuckets] += (signs >> i & 1) != 0 ? -value : value;
+    }
+    for (size_t i = 0; i < kProjectionBuckets; ++i) sums[(i + turn) % kProjectionBuckets] += double{row[i]};
+  }
+  Projection projection{};
+  const double scale = x.empty() ? 0 : 1 / std::sqrt(static_cast<double>(x.size()));
+  for (size_t b = 0; b < kProjectionBuckets; ++b) projection[b] = static_cast<float>(scale * sums[b]);
+  return projection;
+}
+
+TEST(Projection, IsTheSameBitsOnEveryInstructionSet) {
+  TestRng rng(draw_rng_seed());
+  for (const size_t count : {0, 1, 3, 16, 63, 64, 65, 1000, 70'001}) {
+    std::vector<float> x = normal_vector(rng, count, 1.0f);
+    for (size_t i = 0; i < count; i += 5) x[i] *= std::exp2(static_cast<float>(rng() % 100) - 50);  // the order shows
+    for (size_t i = 3; i < count; i += 97) x[i] = i % 2 == 0 ? -0.0f : std::numeric_limits<float>::denorm_min();
+    const Projection expected = plainly(x);
+    for_each_target([&] {
+      const Projection found = project(x);
+      for (size_t b = 0; b < kProjectionBuckets; ++b) {
+        EXPECT_EQ(std::bit_cast<uint32_t>(found[b]), std::bit_cast<uint32_t>(expected[b])) << count << ", " << b;
+      }
+    });
+  }
 }
 
 TEST(Projection, IsLinearButForRounding) {
