@@ -13,7 +13,7 @@ namespace {
 
 // Weights, gradients, the optimizer's state, the temporaries of a step, and a checkpoint's copy. Bytes a param.
 double of_training(const OptimizerConfig& optimizer) {
-  if (optimizer.kind == "adamw") return 39;
+  if (optimizer.kind == "adamw") return 31;
   return optimizer.momentum > 0 ? 22 : 14.5;
 }
 

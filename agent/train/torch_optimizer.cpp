@@ -59,7 +59,7 @@ class FlatSgd final : public TorchOptimizer {
   }
 
   const at::Tensor* momentum() const override { return momentum_.empty() ? nullptr : momentum_.data(); }
-  std::vector<std::byte> save_state() const override { return {}; }
+  void append_state(std::vector<std::byte>&) const override {}
   bool load_state(std::span<const std::byte> state) override { return state.empty(); }
 
  private:
@@ -97,11 +97,13 @@ class FlatAdamW final : public TorchOptimizer {
   const at::Tensor* momentum() const override { return nullptr; }
 
   // {step, means, squares}, all float
-  std::vector<std::byte> save_state() const override {
-    const at::Tensor all = at::cat({step_[0].view(1), mean_[0], square_[0]}).cpu();
-    std::vector<std::byte> bytes(all.nbytes());
-    std::memcpy(bytes.data(), all.const_data_ptr(), bytes.size());
-    return bytes;
+  void append_state(std::vector<std::byte>& to) const override {
+    size_t at = to.size();
+    to.resize(at + step_[0].nbytes() + mean_[0].nbytes() + square_[0].nbytes());
+    for (const at::Tensor& values : {step_[0], mean_[0], square_[0]}) {
+      at::from_blob(to.data() + at, values.sizes(), at::kFloat).copy_(values);
+      at += values.nbytes();
+    }
   }
 
   bool load_state(std::span<const std::byte> state) override {

@@ -24,8 +24,9 @@ class TorchOptimizer {
   // the last one of all. False: this optimizer cannot.
   [[nodiscard]] virtual bool cut(const std::vector<size_t>& ends);
   virtual void step_part(double learning_rate, size_t part, const at::Tensor* skip);  // REQUIRES: cut()
-  virtual const at::Tensor* momentum() const = 0;         // flat; null: this optimizer has none to share
-  virtual std::vector<std::byte> save_state() const = 0;  // all but momentum(); in host memory
+  virtual const at::Tensor* momentum() const = 0;  // flat; null: this optimizer has none to share
+  // All but momentum(), in host memory. REQUIRES: whole floats before it. Throws std::bad_alloc.
+  virtual void append_state(std::vector<std::byte>& to) const = 0;
   // False, and nothing changed: the bytes are not this optimizer's state.
   [[nodiscard]] virtual bool load_state(std::span<const std::byte> state) = 0;
 };

@@ -371,13 +371,11 @@ std::optional<Evaluation> TorchTrainer::take_evaluation() {
 
 std::vector<std::byte> TorchTrainer::save_state() {
   STARLING_CHECK(idle());
-  std::vector<std::byte> optimizer_state;
-  run_job([&] { optimizer_state = optimizer_->save_state(); });
   const DatasetOrder::Place place = order_.place();
   const StateHead head{kStateMagic, plan_.param_count, train_.count(), place.epoch, place.position};
-  std::vector<std::byte> state(sizeof head + optimizer_state.size());
+  std::vector<std::byte> state(sizeof head);
   std::memcpy(state.data(), &head, sizeof head);
-  std::copy(optimizer_state.begin(), optimizer_state.end(), state.begin() + sizeof head);
+  run_job([&] { optimizer_->append_state(state); });
   return state;
 }
 

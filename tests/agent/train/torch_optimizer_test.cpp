@@ -34,6 +34,14 @@ struct Flat {
   float draw() { return static_cast<float>(rng.uniform() - 0.5); }
 };
 
+std::vector<std::byte> state_of(const TorchOptimizer& optimizer) {
+  std::vector<std::byte> state(8, std::byte{7});  // what is before it stays
+  optimizer.append_state(state);
+  EXPECT_EQ((std::vector(state.begin(), state.begin() + 8)), std::vector(8, std::byte{7}));
+  state.erase(state.begin(), state.begin() + 8);
+  return state;
+}
+
 TEST(TorchOptimizer, SgdIsItsFormula) {
   for (const double mu : {0.0, 0.9}) {
     for (const bool nesterov : {false, true}) {
@@ -108,7 +116,7 @@ TEST(TorchOptimizer, AFlaggedStepChangesNothing) {
       flat.grads.copy_(good);
     }
     EXPECT_EQ(flat.values(), twin.values()) << kind;
-    EXPECT_EQ(optimizer->save_state(), twin_optimizer->save_state()) << kind;
+    EXPECT_EQ(state_of(*optimizer), state_of(*twin_optimizer)) << kind;
   }
 }
 
@@ -121,7 +129,7 @@ TEST(TorchOptimizer, AdamWResumesExactly) {
     optimizer->step(0.01, nullptr);
   }
   const auto second = make_torch_optimizer(config, resumed.params, resumed.grads);
-  const std::vector<std::byte> state = optimizer->save_state();
+  const std::vector<std::byte> state = state_of(*optimizer);
   ASSERT_TRUE(second->load_state(state));
   resumed.params.copy_(flat.params);
   resumed.rng = flat.rng;
@@ -133,7 +141,7 @@ TEST(TorchOptimizer, AdamWResumesExactly) {
   }
   EXPECT_EQ(flat.values(), resumed.values());
 
-  const std::vector<std::byte> before = second->save_state();
+  const std::vector<std::byte> before = state_of(*second);
   EXPECT_FALSE(second->load_state({}));
   EXPECT_FALSE(second->load_state(std::span(state).first(state.size() - 4)));
   std::vector<std::byte> negative = state;
@@ -143,7 +151,7 @@ TEST(TorchOptimizer, AdamWResumesExactly) {
   infinite[7] = std::byte{0x7f};
   infinite[6] = std::byte{0x80};
   EXPECT_FALSE(second->load_state(infinite));
-  EXPECT_EQ(second->save_state(), before);
+  EXPECT_EQ(state_of(*second), before);
 }
 
 TEST(TorchOptimizer, NonsenseIsRefused) {
