@@ -18,6 +18,7 @@ namespace {
 constexpr size_t kUnshownMax = 64;
 constexpr uint32_t kUnshownJoins = 3;
 constexpr Duration kUnshownFor = std::chrono::seconds(4), kUnshownLife = std::chrono::minutes(1);
+constexpr Duration kUnshownDoubt = std::chrono::seconds(4);  // a link to an earlier agent there may be made anew
 
 }  // namespace
 
@@ -53,10 +54,19 @@ void JoinGate::note_unshown(const std::string& host, const Join& join) {
   const TimePoint now = clock_.now();
   std::erase_if(unshown_, [now](const auto& one) { return now - one.second.first >= kUnshownLife; });
   if (unshown_.size() >= kUnshownMax) return;
-  Unshown& unshown = unshown_.try_emplace(join.record.endpoint, Unshown{now, 0, false}).first->second;
-  if (++unshown.count < kUnshownJoins || unshown.said || now - unshown.first < kUnshownFor) return;
-  unshown.said = true;
-  unreached_ = Unreached{join.record, host, join.nonce};
+  Unshown& unshown = unshown_.try_emplace(join.record.endpoint, Unshown{.first = now}).first->second;
+  if (++unshown.count < kUnshownJoins || unshown.doubted || now - unshown.first < kUnshownFor) return;
+  unshown.doubted = true;
+  unshown.due = Unreached{join.record, host, join.nonce};
+  unshown.at = now + kUnshownDoubt;
+}
+
+std::optional<JoinGate::Unreached> JoinGate::take_unreached() {
+  const TimePoint now = clock_.now();
+  for (auto& [endpoint, unshown] : unshown_) {
+    if (unshown.due && now >= unshown.at) return std::exchange(unshown.due, std::nullopt);
+  }
+  return std::nullopt;
 }
 
 std::string describe_unreached(const JoinGate::Unreached& newcomer, const Endpoint& own) {

@@ -41,14 +41,14 @@ class JoinGate {
   enum class Verdict { kOpen, kShowCookie, kTooMany, kOlder };
   // `source`: the host that sent the Join; `known`: its record is that of a living member.
   Verdict judge(const std::string& source, const Join& join, bool known);
-  // A newcomer that has asked several times for seconds and shows no cookie: the answers do not reach it. Each once a
-  // minute at most; nullopt: none since the last call.
+  // A newcomer that has asked several times for seconds and shows no cookie, nor some seconds later: the answers do not
+  // reach it. Each once a minute at most; nullopt: none since the last call.
   struct Unreached {
     PeerRecord record;
     std::string source;  // as of judge()
     uint64_t nonce = 0;  // of its Join
   };
-  std::optional<Unreached> take_unreached() { return std::exchange(unreached_, std::nullopt); }
+  std::optional<Unreached> take_unreached();
   // Whether to answer a sender that has shown nothing: a proposal of one that is no member, a request for the model
   // without the cookie, a newcomer of another version. At most as often as Joins, all together.
   bool may_answer(const std::string& source);
@@ -78,10 +78,11 @@ class JoinGate {
   struct Unshown {
     TimePoint first;
     uint32_t count = 0;
-    bool said = false;
+    bool doubted = false;
+    std::optional<Unreached> due;  // once `at` has passed
+    TimePoint at{};
   };
   std::map<Endpoint, Unshown> unshown_;  // by where the answers go
-  std::optional<Unreached> unreached_;
 };
 
 // For people, with the remedy. `own`: where this agent listens.

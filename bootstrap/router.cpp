@@ -176,8 +176,26 @@ void Router::forget_link(const Endpoint& endpoint) {
   if (!used) transport_.forget(endpoint);
 }
 
+// A newcomer that was given the number of the second port hears the first one's: true. At most as often as Joins.
+bool Router::answer_at_bulk_port(const ReceivedFrame& frame) {
+  FrameHeader header;
+  Message message;
+  if (frame.channel != Channel::kBulk || decode_frame(Channel::kControl, frame.header.span(), frame.payload.span(),
+                                                      &header, &message) != DecodeStatus::kOk) {
+    return false;
+  }
+  const auto* join = message_as<Join>(message);
+  if (!join || !gate_.may_answer(frame.source)) return false;
+  const Endpoint& own = membership_.self().endpoint;
+  const std::string text =
+      fmt::format("port {} is the one for bulk data; name the one before, {}", own.port + 1, own.to_string());
+  send({join->record.endpoint, join->record.id}, JoinRefused{plain_prefix(text, kReasonBytesMax), "", join->nonce});
+  return true;
+}
+
 bool Router::admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* header, Message* message) {
   const DecodeStatus status = decode_frame(frame.channel, frame.header.span(), frame.payload.span(), header, message);
+  if (status == DecodeStatus::kWrongChannel && answer_at_bulk_port(frame)) return false;
   if (status != DecodeStatus::kOk) {
     ++counters_.undecoded[static_cast<size_t>(status)];
     if (status != DecodeStatus::kUnknownMessage) transport_.refuse(frame);  // a newer program may send those
@@ -258,6 +276,11 @@ void Router::move_to(const Endpoint& endpoint) {
   for (const Member& member : membership_.all()) transport_.forget(member.record.endpoint);
   for (const Endpoint& seed : options_.seeds) transport_.forget(seed);
   membership_.move_to(endpoint);
+}
+
+void Router::announce_leave() {
+  if (twins_.twin() && twins_.twin()->older) return twins_.part();
+  membership_.announce_leave();
 }
 
 void Router::receive(Handler& handler, const ReceivedFrame& frame) {

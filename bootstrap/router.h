@@ -111,6 +111,8 @@ class Router final : public Outbox {
   TimePoint next_deadline() const { return std::min(membership_.next_deadline(), twins_.next_deadline()); }
   // This agent is reached there from now on, or its machine slept: links to all members are made anew.
   void move_to(const Endpoint& endpoint);
+  // To all members; of an identity that another process goes on with, to that process alone.
+  void announce_leave();
 
   Membership& membership() { return membership_; }
   const Membership& membership() const { return membership_; }
@@ -129,6 +131,7 @@ class Router final : public Outbox {
   void receive(Handler& handler, const ReceivedFrame& frame);
   // False: counted, and the handler was told where it should know.
   bool admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* header, Message* message);
+  bool answer_at_bulk_port(const ReceivedFrame& frame);
   bool may_have_model(const FrameHeader& header, const BootstrapMessage& message, const std::string& source);
   void answer_join(const FrameHeader& header, const Join& join, const std::string& source);
   void answer_reader(const Join& join);

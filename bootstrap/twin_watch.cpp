@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gossip/net/hash.h"
+#include "kernels/check.h"
 
 namespace starling {
 namespace {
@@ -41,7 +42,8 @@ void TwinWatch::ask(const Endpoint& address) {
 
 void TwinWatch::on_record(const PeerRecord& record) {
   if (record.version.generation > self_.version.generation) later_ = std::max(later_, record.version.generation);
-  ask(record.endpoint);
+  const bool ended = ended_ && ended_->address == record.endpoint && ended_->generation == record.version.generation;
+  if (!ended) ask(record.endpoint);
 }
 
 void TwinWatch::handle(const FrameHeader& header, const Message& message) {
@@ -49,6 +51,7 @@ void TwinWatch::handle(const FrameHeader& header, const Message& message) {
   if (const auto* ping = message_as<Ping>(message)) {
     if (ping->target == self_.id) answer(header, ping->sequence);
   }
+  if (says_farewell(header, message)) return give_up(header.reply_to);
   const auto* ack = message_as<PingAck>(message);
   const auto asked = std::find_if(asked_.begin(), asked_.end(), [&](const auto& one) {
     return ack != nullptr && one.second.sequence == ack->sequence;
@@ -74,6 +77,20 @@ void TwinWatch::answer(const FrameHeader& header, uint64_t sequence) {
   answered_ = header.reply_to;
 }
 
+void TwinWatch::part() {
+  STARLING_CHECK(twin_.has_value());
+  outbox_.send({twin_->address, self_.id}, Gossip{Updates{.left = {self_}}});
+}
+
+// Anybody may send it: of a twin that goes on nothing follows but that this agent begins again above it.
+bool TwinWatch::says_farewell(const FrameHeader& header, const Message& message) const {
+  const auto* gossip = message_as<Gossip>(message);
+  if (!gossip || !twin_ || twin_->older || twin_->address != header.reply_to) return false;
+  return std::any_of(gossip->updates.left.begin(), gossip->updates.left.end(), [&](const PeerRecord& record) {
+    return record.id == self_.id && record.version.generation == twin_->generation;
+  });
+}
+
 void TwinWatch::tick() {
   const TimePoint now = clock_.now();
   for (auto& [address, asked] : asked_) {
@@ -86,15 +103,25 @@ void TwinWatch::tick() {
   settle();
 }
 
+void TwinWatch::give_up(const Endpoint& address) {
+  asked_.erase(address);
+  if (!twin_ || twin_->address != address) return;
+  if (!twin_->older) ended_ = twin_;
+  twin_.reset();
+}
+
 // Addresses that stay silent after the last question are given up.
 void TwinWatch::settle() {
   const TimePoint now = clock_.now();
-  std::erase_if(asked_, [&](const auto& one) {
-    const bool silent = one.second.silent >= kSilentMax && now >= one.second.next;
-    if (silent && twin_ && twin_->address == one.first) twin_.reset();
-    return silent;
-  });
+  for (auto next = asked_.begin(); next != asked_.end();) {
+    const auto one = next++;
+    if (one->second.silent >= kSilentMax && now >= one->second.next) give_up(Endpoint(one->first));
+  }
   if (asked_.empty() && later_ > self_.version.generation) overtaken_ = std::exchange(later_, 0);
+}
+
+const Endpoint* TwinWatch::overtaken_by() const {
+  return ended_ && ended_->generation == overtaken_ ? &ended_->address : nullptr;
 }
 
 bool TwinWatch::asking() const {

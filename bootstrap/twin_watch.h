@@ -2,6 +2,7 @@
 // with a copy of the key, or a forger. The address in the record is asked. A process there that has the key signs
 // its answer: the identity is in use twice.
 // Where none answers, this agent has to begin again above the record's generation, since members take no lower one.
+// A twin that ends says so to this agent alone: to the members a farewell of the id would be this agent's own.
 // A state machine. Any sender may cause a few pings a second, no more.
 #pragma once
 
@@ -38,12 +39,15 @@ class TwinWatch {
   void on_record(const PeerRecord& record);                        // of this id, by another process; asks there
   void handle(const FrameHeader& header, const Message& message);  // of a frame that names this id as its sender
   void tick();
+  void part();  // tells the older twin that this process ends. REQUIRES: there is one
   TimePoint next_deadline() const;
 
-  bool asking() const;                                       // some have neither answered nor been silent for long
-  const std::optional<Twin>& twin() const { return twin_; }  // nullopt: none answers
-  bool told() const;                                         // the twin was answered, or has not asked for seconds
+  bool asking() const;                                            // some have neither answered nor been silent for long
+  const std::optional<Twin>& twin() const { return twin_; }       // nullopt: none answers
+  bool told() const;                                              // the twin was answered, or has not asked for seconds
+  bool disputed() const { return later_ > 0 || overtaken_ > 0; }  // members hold a later generation than this one's
   uint64_t overtaken() const { return overtaken_; }  // a later generation that members hold of no process; 0: none
+  const Endpoint* overtaken_by() const;  // where the process of that generation ran; nullptr: it never answered
 
  private:
   struct Asked {
@@ -53,6 +57,8 @@ class TwinWatch {
   };
   bool is_self(const Endpoint& address, uint64_t generation) const;
   void answer(const FrameHeader& header, uint64_t sequence);
+  bool says_farewell(const FrameHeader& header, const Message& message) const;
+  void give_up(const Endpoint& address);
   void settle();
 
   const PeerRecord& self_;
@@ -63,8 +69,8 @@ class TwinWatch {
   std::map<Endpoint, Asked> asked_;
   uint64_t questions_ = 0;
   TimePoint next_answer_;
-  Endpoint answered_;  // last
-  std::optional<Twin> twin_;
+  Endpoint answered_;                   // last
+  std::optional<Twin> twin_, ended_;    // ended_: the last one that began after this process
   uint64_t later_ = 0, overtaken_ = 0;  // later_: what members hold, not judged yet
 };
 

@@ -6,6 +6,8 @@
 
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
+#include "agent/data/dataset.h"
+#include "agent/train/model_kinds.h"
 
 namespace starling {
 namespace {
@@ -25,6 +27,7 @@ int run_agent_command(const AgentCommand& command, const std::function<int(const
         "or begin one:  starling agent --config FILE --data FOLDER  (starling init --task digits "
         "FILE makes the file)");
   }
+  if (config.has_swarm && model_kind(config.swarm.model.kind).needs_data) refuse_unnamed_data(config.agent.data);
   return run(config);
 }
 

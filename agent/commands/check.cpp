@@ -39,7 +39,7 @@ std::string print_seconds(double seconds) {
 void check_size(const Config& config, bool json) {
   const ModelKind& kind = model_kind(config.swarm.model.kind);
   if (kind.attached) return;  // its size is the loop's
-  const uint64_t params = kind.param_count(config.swarm.model);
+  const uint64_t params = count_elements(config.swarm.model);
   const uint64_t memory = kProgramMemory + memory_need(config.swarm, config.agent);
   const bool shares = config.swarm.exchange.kind != ExchangeKind::kNone;
   const double bytes = shares ? exchange_bytes(config.swarm) : 0;

@@ -93,6 +93,12 @@ void require_engine(bool there, const std::string& command) {
 }
 
 Cli parse_cli(int argc, const char* const* argv, const std::string& program, const Engines& engines) {
+  if (argc > 1 && argv[1] == std::string("help")) {  // `starling help COMMAND` is `starling COMMAND --help`
+    std::vector<const char*> asked = {argv[0]};
+    if (argc > 2) asked.push_back(argv[2]);
+    asked.push_back("--help");
+    return parse_cli(static_cast<int>(asked.size()), asked.data(), program, engines);
+  }
   Cli cli;
   cli.program = program;
   cli.engines = engines;

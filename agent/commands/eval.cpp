@@ -33,8 +33,8 @@ Dataset load_judged(const std::string& path, const TrainedModel& trained) {
   }
   if (is_training)
     spdlog::warn(
-        "{} holds no test files: the model is judged on the training files; name "
-        "a folder with both by --data",
+        "{} holds no test files, so all of it is judged: if agents trained on these samples, their accuracy says "
+        "nothing about new ones; then name other data by --data",
         path);
   if (data.classes.empty()) data.classes = trained.classes;
   return data;

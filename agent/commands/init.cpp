@@ -34,12 +34,13 @@ const Task& task_of(const std::string& name) {
       {"text", "which byte of a text follows", "{kind: lstm, input: [1, 1, 64], classes: 256, hidden: [128]}",
        "{kind: sgd, learning_rate: 0.3, momentum: 0.9, warmup: 60}"},
   };
-  std::string names;
+  std::vector<std::string> names;
   for (const Task& task : tasks) {
     if (task.name == name) return task;
-    names += (names.empty() ? "" : ", ") + task.name;
+    names.push_back(task.name);
   }
-  throw std::runtime_error("there is no task '" + name + "', only: " + names + ", own");
+  names.push_back("own");
+  throw_unknown("task", name, names);
 }
 
 constexpr const char* kIntro = R"(. The first agent brings this file. Further agents adopt its

@@ -17,6 +17,8 @@
 namespace starling {
 namespace {
 
+constexpr size_t kLongKey = 6;  // shorter ones are near to keys that have nothing to do with them
+
 std::string join_path(const std::string& section, const std::string& key) {
   return section.empty() ? key : section + "." + key;
 }
@@ -73,11 +75,18 @@ const ConfigField* find_field(const std::string& path, KeyNames names) {
   return nullptr;
 }
 
+std::vector<std::string> last_parts() {
+  std::vector<std::string> parts;
+  for (const ConfigField& field : config_fields()) parts.push_back(field.name.substr(field.name.rfind('.') + 1));
+  return parts;
+}
+
 std::string describe_unknown(const std::string& section, const std::string& key) {
   const std::string message = "unknown key '" + key + "'" + (section.empty() ? "" : " in " + section);
   const std::vector<std::string> keys = keys_of(section, KeyNames::kConfig);
   std::string meant = find_elsewhere(key);
   if (meant.empty()) meant = nearest_word(key, keys);
+  if (meant.empty() && key.size() >= kLongKey) meant = find_elsewhere(nearest_word(key, last_parts()));
   if (!meant.empty()) return message + "; did you mean '" + meant + "'?";
   std::string known;
   for (const std::string& name : keys) known += (known.empty() ? "" : ", ") + name;

@@ -109,6 +109,18 @@ class TreeBuilder final : public YAML::EventHandler {
   size_t documents_ = 0, nodes_ = 0;
 };
 
+// `line` counts from 0; -1: not known.
+bool is_indented_by_tab(const std::string& text, int line) {
+  size_t from = 0;
+  for (; line > 0; --line) {
+    from = text.find('\n', from);
+    if (from == std::string::npos) return false;
+    ++from;
+  }
+  const size_t word = text.find_first_not_of(" \t", from);
+  return line == 0 && text.substr(from, word - from).find('\t') != std::string::npos;
+}
+
 }  // namespace
 
 std::string at_line(const std::string& where, int line) {
@@ -122,7 +134,10 @@ ConfigTree parse_tree(const std::string& text, const std::string& where, bool ha
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) continue;
   } catch (const YAML::Exception& error) {
-    throw ConfigError(at_line(where, has_lines ? error.mark.line + 1 : 0) + ": this is not YAML: " + error.msg);
+    const std::string what = is_indented_by_tab(text, error.mark.line)
+                                 ? "a tab stands before the first word, where YAML takes spaces only"
+                                 : error.msg;
+    throw ConfigError(at_line(where, has_lines ? error.mark.line + 1 : 0) + ": this is not YAML: " + what);
   }
   return builder.take();
 }

@@ -67,11 +67,7 @@ HeldOut own_samples(const std::vector<uint8_t>& labels, const DataConfig& config
 
 // Without hold_out, `test` is left empty.
 DatasetPair load_own(const DataConfig& config, const SampleSpec& model, uint64_t rng_seed) {
-  if (config.path.empty()) {
-    throw std::runtime_error(
-        "no training data is named; set agent.data.path (--data of an agent) to a folder or file with data, or to "
-        "`generated`");
-  }
+  refuse_unnamed_data(config);
   if (config.path == "generated") {
     check_generated_fits(model);
     const Dataset all = draw_digits(kGeneratedTrainCount, rng_seed, 0);
@@ -136,9 +132,16 @@ Dataset load_judged_data(const std::string& path, const SampleSpec& model, uint6
   *is_training = false;
   if (path == "generated") return load_test({.path = path}, model, rng_seed);
   const FoundData found = find_data(path);
-  *is_training = !found.test && found.is_divided;
+  *is_training = !found.test;
   const SampleSource source = open_part(found.test ? found.test : found.train, &model);
   return read_samples(source, all_indices(source));
+}
+
+void refuse_unnamed_data(const DataConfig& config) {
+  if (!config.path.empty()) return;
+  throw std::runtime_error(
+      "no training data is named; set agent.data.path (--data of an agent) to a folder or file with data, or to "
+      "`generated`");
 }
 
 void refuse_absent_data(const DataConfig& config) {

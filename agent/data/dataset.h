@@ -38,8 +38,12 @@ inline constexpr uint32_t kGeneratedTestCount = 1000;
 DatasetPair load_data(const DataConfig& config, const SampleSpec& model, uint64_t rng_seed);
 
 // Labelled data to judge a model on: the test files at `path`, or all files where nothing says train or test, or
-// `generated`. Where there are training files alone, those, and `is_training` is set. Throws as load_data().
+// `generated`. Without test files `is_training` is set, as
+// agents may have trained on these. Throws as load_data().
 Dataset load_judged_data(const std::string& path, const SampleSpec& model, uint64_t rng_seed, bool* is_training);
+
+// Throws std::runtime_error: no path is named.
+void refuse_unnamed_data(const DataConfig& config);
 
 // What can be said of the paths before the model is known: throws std::runtime_error where one that is named is
 // missing, or holds no data that load_data reads. No name: nothing is said.

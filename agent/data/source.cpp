@@ -47,7 +47,7 @@ SampleSource open_part(const OpenPart& open, const SampleSpec* model) {
     refuse_file(source.place,
                 "label " + std::to_string(source.labels[i]) + " of sample " + std::to_string(i) +
                     " is outside the model's " + std::to_string(model->classes) + " classes",
-                "raise swarm.model.classes or use other data");
+                "use other data; a new swarm may have swarm.model.classes: " + std::to_string(classes_of(source)));
   }
   return source;
 }

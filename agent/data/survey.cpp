@@ -48,8 +48,9 @@ class Surveyor {
     }
     survey_.shape = source.shape;
     classes_ = std::max(classes_, classes_of(source));
+    const std::string counts = survey_.is_text() ? "" : ", " + print_counts(source.labels);
     survey_.lines.push_back(name + ": " + std::to_string(source.labels.size()) + " samples of " +
-                            print_shape(source.shape) + ", " + print_counts(source.labels));
+                            print_shape(source.shape) + counts);
     if (whole_) source.read(all_indices(source), [](size_t, const uint8_t*) {});
   }
 

@@ -15,7 +15,7 @@ namespace {
 
 // "loss 0.312, "; empty before the first step.
 std::string print_loss(const AgentStatus& status) {
-  return status.loss ? fmt::format("loss {:.3f}, ", *status.loss) : "";
+  return status.loss ? fmt::format("loss {:.3g}, ", *status.loss) : "";
 }
 
 // "accuracy 94.2 %, ", with the step that it is of where that was an earlier one; empty when it was not measured.
@@ -154,7 +154,9 @@ void Log::on(const Event& event) {
     if (!end->settled.value_or(true)) agreed = ", the models do not agree";
     if (!end->settled) agreed = "";
     const char* where = last_was_saved_ ? "; the model is in " : "; not saved, the newest model that was is in ";
-    spdlog::info("{} at step {}: {}{}{}{}{}", left ? "leaving" : "finished", end->steps, print_loss(*end),
+    const bool apart = !left && end->stop_after > 0 && end->steps != end->stop_after;
+    const std::string swarm = apart ? fmt::format(" (the swarm's: {})", end->stop_after) : "";
+    spdlog::info("{} at step {}{}: {}{}{}{}{}", left ? "leaving" : "finished", end->steps, swarm, print_loss(*end),
                  print_accuracy(*end, evaluated_at_), print_count(end->exchanges.done, "exchange"), agreed,
                  is_there(saved_) ? where + saved_ : "");
   }
@@ -190,10 +192,8 @@ void Log::print_details(const AgentStatus& status) {
 // Once: each line of status then has their number.
 void Log::print_threads(uint64_t threads) {
   if (threads == 0 || std::exchange(threads_explained_, true)) return;
-  spdlog::info(
-      "{} for a step, found by trial, and tried again while it trains: another number adds floats in another "
-      "order, so the same run does not give the same bits again; --threads {} fixes it",
-      print_count(threads, "thread"), threads);
+  spdlog::info("{} for a step, found by trial: runs differ in their last bits (--threads {} fixes it)",
+               print_count(threads, "thread"), threads);
 }
 
 }  // namespace starling

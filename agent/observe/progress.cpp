@@ -26,17 +26,22 @@ std::string print_rate(double steps_per_s) {
 }
 
 // The run lasts by the swarm's steps: where an agent's own are far from them, both are shown.
+bool shows_swarm(const AgentStatus& status) {
+  const uint64_t apart = std::max(status.steps, status.swarm_steps) - std::min(status.steps, status.swarm_steps);
+  return apart * 50 > status.stop_after || status.steps > status.stop_after;
+}
+
 std::string print_steps(const AgentStatus& status) {
   if (status.stop_after == 0) return fmt::format("step {}", status.steps);
-  const uint64_t apart = std::max(status.steps, status.swarm_steps) - std::min(status.steps, status.swarm_steps);
-  if (apart * 50 <= status.stop_after) return fmt::format("step {}/{}", status.steps, status.stop_after);
+  if (!shows_swarm(status)) return fmt::format("step {}/{}", status.steps, status.stop_after);
   return fmt::format("step {} · swarm {}/{}", status.steps, status.swarm_steps, status.stop_after);
 }
 
-// Of the swarm, which ends together.
+// Of the steps that are shown beside stop_after.
 std::string print_part(const AgentStatus& status) {
   if (status.stop_after == 0) return "";
-  const auto part = static_cast<double>(status.swarm_steps) / static_cast<double>(status.stop_after);
+  const uint64_t steps = shows_swarm(status) ? status.swarm_steps : status.steps;
+  const auto part = static_cast<double>(steps) / static_cast<double>(status.stop_after);
   return fmt::format("{} %", static_cast<int>(100 * std::min(1.0, part)));
 }
 

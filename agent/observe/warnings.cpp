@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "agent/observe/event_fields.h"
+#include "agent/report/format.h"
 #include "gossip/limits.h"
 #include "gossip/net/other_version.h"
 
@@ -14,7 +15,8 @@ namespace {
 
 constexpr Duration kEvery = std::chrono::minutes(1);
 constexpr uint64_t kStepsToLearn = 500;
-constexpr double kNotLower = 0.98;  // times the first loss
+constexpr uint64_t kLeftOutMin = 3;  // one or two happen while a young model still moves far
+constexpr double kNotLower = 0.98;   // times the first loss
 
 // Of an agent that began with the swarm: the loss of a model that has learned may stay.
 bool learns_nothing(const AgentStatus& status) {
@@ -57,6 +59,11 @@ std::string list_refused(const UpdateCounters& updates) {
   return text;
 }
 
+// "1 frame was", "17 frames were"
+std::string print_were(uint64_t count, const char* noun) {
+  return print_count(count, noun) + (count == 1 ? " was" : " were");
+}
+
 struct Warning {
   uint64_t (*count)(const AgentStatus&);
   std::string (*say)(const AgentStatus&);
@@ -84,54 +91,54 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
      {count_refused,
       [](const AgentStatus& status) {
         return fmt::format(
-            "{} frames were refused ({}); if these come from your own agents, run one version of "
+            "{} refused ({}); if these come from your own agents, run one version of "
             "starling everywhere, else keep strangers from this agent's ports",
-            count_refused(status), list_refused(status));
+            print_were(count_refused(status), "frame"), list_refused(status));
       }}},
     {"links refused",
      {[](const AgentStatus& status) { return status.links.refused; },
       [](const AgentStatus& status) {
         return fmt::format(
-            "{} links to this agent were turned away: {} are open, the limit for a swarm of this size, or half "
-            "as many from one host. Keep strangers from its ports, or raise the limit of open files (ulimit -n)",
-            status.links.refused, status.links.open);
+            "{} turned away: {} to this agent are open, the limit for a swarm of this size, or half as many from one "
+            "host. Keep strangers from its ports, or raise the limit of open files (ulimit -n)",
+            print_were(status.links.refused, "link"), status.links.open);
       }}},
     {"links cut",
      {[](const AgentStatus& status) { return status.links.cut; },
       [](const AgentStatus& status) {
         return fmt::format(
-            "{} links to this agent were cut, for they sent endless messages, what nobody can read, or frames of "
-            "others or of members that are none any more. Keep those senders from its ports",
-            status.links.cut);
+            "{} cut for endless messages, what nobody can read, or frames of others or of former members. Keep those "
+            "senders from this agent's ports",
+            print_were(status.links.cut, "link"));
       }}},
     {"strangers",
      {[](const AgentStatus& status) { return status.links.strangers; },
       [](const AgentStatus& status) {
         return fmt::format(
-            "{} links without a ticket of this swarm came to this agent's ports, and were not let in. If an agent of "
-            "yours "
-            "opens them, start it by the line in the file `ticket` of this state folder, or update its program",
-            status.links.strangers);
+            "{} not let in to this agent's ports, without a ticket of this swarm. If an agent of yours opens them, "
+            "start "
+            "it by the line in the file `ticket` of this state folder, or update its program",
+            print_were(status.links.strangers, "link"));
       }}},
     {"joins refused",
      {[](const AgentStatus& status) { return status.joins.refused; },
       [](const AgentStatus& status) {
         return fmt::format(
-            "{} times an agent was not let in, because its settings or its version are not those of "
+            "{} an agent was not let in, because its settings or its version are not those of "
             "this swarm; it was told the difference. If it is yours, start it without --config, so "
             "that it adopts these, and with a folder of its own (--state), or update the older program",
-            status.joins.refused);
+            print_count(status.joins.refused, "time"));
       }}},
     {"older newcomers",
      {[](const AgentStatus& status) { return status.joins.older; },
       [](const AgentStatus& status) {
         return fmt::format(
-            "{} times a newcomer with an older program asked to join or for the model; this one speaks version "
+            "{} a newcomer with an older program asked to join or for the model; this one speaks version "
             "{} of the protocol. The newcomer gets no model. If it is yours, update its program",
-            status.joins.older, version_name(kProtocolRevision));
+            print_count(status.joins.older, "time"), version_name(kProtocolRevision));
       }}},
     {"left out",
-     {[](const AgentStatus& status) { return status.exchanges.left_out; },
+     {[](const AgentStatus& status) { return status.exchanges.left_out < kLeftOutMin ? 0 : status.exchanges.left_out; },
       [](const AgentStatus& status) {
         return fmt::format(
             "{} times a model did not count, because it is much farther away than the others, last that of {}. "
@@ -171,10 +178,10 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
      {[](const AgentStatus& status) { return status.pairs.thin_uplink; },
       [](const AgentStatus& status) {
         return fmt::format(
-            "{} times sending the model took more than twice as long as the steps of others. This agent only "
+            "{} sending the model took more than twice as long as the steps of others. This agent only "
             "initiates exchanges, so that others do not wait for it, and makes fewer. Give it a faster uplink, "
             "or let the swarm send less (exchange.codec: modulo4, or exchange.fragments)",
-            status.pairs.thin_uplink);
+            print_count(status.pairs.thin_uplink, "time"));
       }}},
     {"doubts broken",
      {[](const AgentStatus& status) { return status.pairs.doubts_broken; },

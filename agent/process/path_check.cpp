@@ -53,6 +53,17 @@ std::string in_words(int error, uint16_t port) {
   return text;
 }
 
+// "10.0.0.1 accepts connections, but not at the next port: ..."; also where the agent begins at the port before.
+std::string without_bulk(const std::string& number, const Endpoint& to, int bulk_error, Duration patience) {
+  const std::string text = fmt::format("{} accepts connections, but not at the next port: {}", number,
+                                       in_words(bulk_error, static_cast<uint16_t>(to.port + 1)));
+  if (to.port < 2) return text;
+  const Endpoint before{to.host, static_cast<uint16_t>(to.port - 1)};
+  if (try_to_connect({{number, before.port}}, patience, true)[0].error != 0) return text;
+  return fmt::format("{}; port {} accepts them: {} may be the second port of what listens there, so try {}", text,
+                     before.port, to.port, before.to_string());
+}
+
 }  // namespace
 
 std::string local_number(int fd) {
@@ -113,13 +124,12 @@ PathFound check_path(const Endpoint& to, Duration patience) {
     found.accepts |= accepts;
     found.refuses &= control_error == ECONNREFUSED;
     if (i > 0) found.text += "; ";
-    found.text += numbers[i];
     if (accepts) {
-      found.text += " accepts connections";
+      found.text += numbers[i] + " accepts connections";
     } else if (control_error == 0) {
-      found.text += " accepts connections, but not at the next port: " + in_words(bulk_error, bulk);
+      found.text += without_bulk(numbers[i], to, bulk_error, patience);
     } else {
-      found.text += ": " + in_words(control_error, to.port);
+      found.text += numbers[i] + ": " + in_words(control_error, to.port);
     }
   }
   return found;

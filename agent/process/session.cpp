@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "agent/config/settings.h"
@@ -97,6 +98,37 @@ AgentOptions agent_options(const Trusted& trusted, const StatePlace& place, cons
   return options;
 }
 
+// The next start with this folder asks there first, and is refused before it joins.
+void remember_twin(const Agent& agent, const StatePlace& place) {
+  const auto& twin = agent.router().twins().twin();
+  if (!twin || !twin->older) return;
+  try {
+    place.store_address(twin->address);
+  } catch (const std::exception& error) {
+    spdlog::warn("the next start does not know of the process at {}: {}", twin->address.to_string(), error.what());
+  }
+}
+
+// "--sharding iid --shard 3/3"
+std::string shard_flags(const DataConfig& data) {
+  std::string flags = "--sharding " + data.sharding;
+  if (data.sharding != "all") flags += fmt::format(" --shard {}/{}", data.shard + 1, data.shard_count);
+  if (data.sharding == "dirichlet") flags += fmt::format(" --set agent.data.alpha={}", data.alpha);
+  for (size_t i = 0; i < data.labels.size(); ++i)
+    flags += (i == 0 ? " --labels " : ",") + std::to_string(data.labels[i]);
+  return flags;
+}
+
+void keep_shard(const DataConfig& data, const StatePlace& place) {
+  if (data.path.empty()) return;
+  const std::string now = shard_flags(data), before = place.store_shard(now);
+  if (before.empty()) return;
+  spdlog::warn(
+      "this agent trains on another part of its data than before: {} now, {} at its last start. To go on with that "
+      "part, start it with those flags",
+      now, before);
+}
+
 // For an agent whose tick() threw: the others see it leave, not die.
 void say_farewell(Agent& agent, Transport& transport) {
   try {
@@ -138,6 +170,7 @@ void Session::begin(Hooks hooks) {
                          [this](uint64_t swarm_id, const std::string& settings) -> std::unique_ptr<StateKeeper> {
                            hooks_.entered();
                            place_.store_settings(settings);
+                           keep_shard(trusted_.config.agent.data, place_);
                            if (!trusted_.keys && others_reach(trusted_.config.agent)) {
                              warn_of_open_swarm(advertise(), place_.folder());
                            }
@@ -182,6 +215,7 @@ void Session::run() {
       spdlog::warn("this agent leaves, as below; started again with --state {} it goes on from its last checkpoint",
                    place_.folder());
     }
+    remember_twin(*agent_, place_);
     say_farewell(*agent_, transport_);
     throw;
   }

@@ -22,7 +22,7 @@
 namespace starling {
 namespace {
 
-constexpr size_t kStopBytesMax = 32;
+constexpr size_t kStopBytesMax = 32, kShardBytesMax = 4096;
 constexpr const char* kAddressFile = "address";
 constexpr const char* kTicketFile = "ticket";
 constexpr const char* kRevokedFile = "revoked";
@@ -186,6 +186,13 @@ void StatePlace::store_classes(const std::vector<std::string>& names) const {
                              "/classes); name the folders of classes as before, or a new folder with --state");
   }
   if (stored != names) write_class_names(folder_, names, *make_file_ops());
+}
+
+std::string StatePlace::store_shard(const std::string& flags) const {
+  const std::string stored = read_private_file(folder_ + "/shard", kShardBytesMax).value_or(""), text = flags + "\n";
+  if (stored == text) return "";
+  store("shard", text);
+  return stored.substr(0, stored.find('\n'));
 }
 
 uint64_t own_rng_seed(const PeerId& self, uint64_t generation) {

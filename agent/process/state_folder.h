@@ -66,6 +66,9 @@ class StatePlace {
   // Of this agent's data, by label; none: what is stored stays. Throws likewise, and where the model in the folder was
   // trained on other classes.
   void store_classes(const std::vector<std::string>& names) const;
+  // Which part of its data the agent takes, as flags. Returns that of the last start where it was another one; else
+  // empty. Durably, or throws likewise.
+  std::string store_shard(const std::string& flags) const;
 
  private:
   void store(const std::string& name, const std::string& text) const;

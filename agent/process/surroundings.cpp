@@ -79,10 +79,17 @@ void Surroundings::look_at_packets() {
 
 void Surroundings::begin_again() {
   if (std::exchange(begins_again_, true)) return;
-  spdlog::warn(
-      "members hold an earlier process of this agent, which began {} by its clock; this one began {}. One of the two "
-      "clocks was wrong. This agent begins again above that number, and stores it",
-      clock_text(agent_.overtaken()), clock_text(place_.generation()));
+  if (const Endpoint* const copy = agent_.router().twins().overtaken_by()) {
+    spdlog::warn(
+        "a copy of this state folder ran at {} and took the place of this agent among the members. This agent takes it "
+        "back and goes on. Start the copy with a folder of its own (--state NEW_FOLDER)",
+        copy->to_string());
+  } else {
+    spdlog::warn(
+        "members hold another process of this agent, which began {} by its clock; this one began {}. One of the two "
+        "clocks was wrong. This agent begins again above that number, and stores it",
+        clock_text(agent_.overtaken()), clock_text(place_.generation()));
+  }
   place_.exceed(agent_.overtaken());
   agent_.leave();
 }

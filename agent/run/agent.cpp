@@ -12,6 +12,7 @@
 #include "agent/share/delta_sharing.h"
 #include "agent/share/make_exchange.h"
 #include "agent/share/update_sharing.h"
+#include "agent/train/model_kinds.h"
 #include "bootstrap/peer_troubles.h"
 #include "gossip/net/text.h"
 
@@ -44,7 +45,7 @@ Agent::Agent(const AgentOptions& options, const AgentParts& parts)
           options, parts, router_,
           {[this] { prepare_exchange(); }, [this](const Progress& from, const char* how) { begin_rounds(from, how); },
            [this] { return rounds_ && rounds_->tally().completed() > 0; }}),
-      farewell_(router_.membership(), swarm_clock_, parts.clock),
+      farewell_(router_, swarm_clock_, parts.clock),
       twin_notice_(parts.clock),
       clock_notice_(parts.clock),
       unreached_(router_.membership(), parts.clock, parts.find_path) {
@@ -112,7 +113,7 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
                     options_.rng_seed ^ kAdoptionStream);
   rounds_->start(from, std::string_view(how) == "fetched" && from.steps > 0);
   joined_ = {how, from.steps, from.round, seconds(parts_.clock.now() - born_)};
-  joined_->params = entry_.trainer()->params().count;
+  joined_->params = count_elements(options.swarm.model);
   joined_->data = entry_.trainer()->data().summary;
   tell_joined();
   const std::string trouble = foreseen_trouble(options.swarm, options_.config.agent.data);
@@ -333,7 +334,7 @@ void Agent::watch_deadline() {
 
 void Agent::look_at_paths() {
   for (const std::string& text : router_.take_troubles()) spdlog::warn("{}", text);
-  if (!farewell_.begun()) unreached_.look();
+  if (!farewell_.begun() && !router_.twins().disputed()) unreached_.look();
 }
 
 // Two processes with one key: the one that began last gives way, as the other is the one that members know.

@@ -17,7 +17,7 @@ void Shutdown::tick() {
   if (stage_ == Stage::kSaid) {
     stage_ = Stage::kGone;
   } else if (nobody_needs_it() || now >= wait_until_) {
-    membership_.announce_leave();
+    router_.announce_leave();
     stage_ = Stage::kSaid;
     next_ = now + kLastWords;
   } else {

@@ -5,15 +5,15 @@
 #include <cstdint>
 
 #include "agent/run/swarm_clock.h"
+#include "bootstrap/router.h"
 #include "gossip/clock.h"
-#include "gossip/membership/membership.h"
 
 namespace starling {
 
 class Shutdown {
  public:
-  Shutdown(Membership& membership, const SwarmClock& swarm_clock, const Clock& clock)
-      : membership_(membership), swarm_clock_(swarm_clock), clock_(clock) {}
+  Shutdown(Router& router, const SwarmClock& swarm_clock, const Clock& clock)
+      : router_(router), swarm_clock_(swarm_clock), clock_(clock) {}
 
   // Members that still settle need this agent's half of an exchange, and those that pause the final model, so it waits
   // for them, at most for `patience`. May be called again: the last patience counts.
@@ -27,7 +27,7 @@ class Shutdown {
   enum class Stage { kNotBegun, kWaiting, kSaid, kGone };
   bool nobody_needs_it() const;
 
-  Membership& membership_;
+  Router& router_;
   const SwarmClock& swarm_clock_;
   const Clock& clock_;
   Stage stage_ = Stage::kNotBegun;

@@ -35,7 +35,7 @@ void Unreached::look() {
     text = describe(member);
   }
   if (text.empty()) return;
-  notice_.say(more == 0 ? text : text + fmt::format(" ({} more are silent)", more));
+  notice_.say(more == 0 ? text : text + fmt::format(" (and {} more)", more));
 }
 
 std::string Unreached::describe(const Member& member) const {

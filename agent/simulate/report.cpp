@@ -145,6 +145,34 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
   }
 }
 
+std::vector<std::string> table_row(const std::string& name, const CurvePoint& point) {
+  return {name,
+          fmt::format("{:.2f} s", point.virtual_s),
+          std::to_string(point.step),
+          std::to_string(point.samples),
+          print_bytes(point.bytes),
+          std::isfinite(point.score.loss) ? fmt::format("{:.4g}", point.score.loss) : "diverged",
+          print_percent(point.score.accuracy),
+          point.distance ? fmt::format("{:.3g}", *point.distance) : "-"};
+}
+
+// The last look with no more steps than these; null: there is none but the start.
+const CurvePoint* last_within(const std::vector<CurvePoint>& points, uint64_t steps) {
+  const CurvePoint* last = nullptr;
+  for (const CurvePoint& point : points) {
+    if (point.step > 0 && point.step <= steps) last = &point;
+  }
+  return last;
+}
+
+std::string describe_steps(uint64_t asked) {
+  return fmt::format(
+      "Baselines take {0} steps. Agents end by news of the swarm's median, which come late; \"within {0} steps\" is "
+      "the "
+      "mean model before.\n",
+      asked);
+}
+
 }  // namespace
 
 std::string print_curve_csv(const SimulationReport& report) {
@@ -192,19 +220,19 @@ std::string print_simulation_html(const SimulationReport& report) {
 std::string print_simulation_table(const SimulationReport& report) {
   std::vector<std::vector<std::string>> rows = {
       {"series", "time", "steps", "samples", "sent", "loss", "accuracy", "distance"}};
+  uint64_t asked = 0;  // of the baselines
+  for (const CurvePoint& point : report.baselines) asked = std::max(asked, point.step);
   for (const Series& series : gather(report)) {
     if (series.points.empty()) continue;
-    const CurvePoint& last = series.points.back();
     const std::string name = series.name == "swarm"  ? "swarm (average)"
                              : series.name == "mean" ? "mean model"
                                                      : series.name;
-    rows.push_back({name, fmt::format("{:.2f} s", last.virtual_s), std::to_string(last.step),
-                    std::to_string(last.samples), print_bytes(last.bytes),
-                    std::isfinite(last.score.loss) ? fmt::format("{:.4g}", last.score.loss) : "diverged",
-                    print_percent(last.score.accuracy), last.distance ? fmt::format("{:.3g}", *last.distance) : "-"});
+    rows.push_back(table_row(name, series.points.back()));
+    if (series.name != "mean" || series.points.back().step <= asked) continue;
+    if (const CurvePoint* like = last_within(series.points, asked))
+      rows.push_back(table_row(fmt::format("  within {} steps", asked), *like));
   }
-  const char* steps = "Baselines take the steps asked for; agents go on until their median has them.\n";
-  return print_columns(rows, 1) + (report.baselines.empty() ? "" : steps);
+  return print_columns(rows, 1) + (asked == 0 ? "" : describe_steps(asked));
 }
 
 std::string print_simulation_details(const SimulationReport& report) {

@@ -42,6 +42,14 @@ const ModelKind& model_kind(std::string_view name) {
   return *found;
 }
 
+uint64_t count_elements(const ModelConfig& model) {
+  const ModelKind& kind = model_kind(model.kind);
+  if (!kind.needs_data) return kind.param_count(model);
+  uint64_t elements = 0;
+  for (const ParamSlot& slot : plan_model(model).slots) elements += slot.count;
+  return elements;
+}
+
 std::vector<std::string> model_kind_names() {
   std::vector<std::string> names;
   for (const ModelKind& kind : model_kinds()) names.emplace_back(kind.name);

@@ -22,6 +22,8 @@ struct ModelKind {
 
 const std::vector<ModelKind>& model_kinds();
 const ModelKind& model_kind(std::string_view name);  // REQUIRES: it is one of model_kinds()
+// For people: the elements of all tensors, without the padding that param_count() has of a built-in network.
+uint64_t count_elements(const ModelConfig& model);
 std::vector<std::string> model_kind_names();
 std::string describe_model_kinds();  // "cnn | mlp | ...", with the remarks
 

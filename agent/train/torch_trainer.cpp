@@ -64,7 +64,8 @@ void check_fits(const Dataset& data, const ModelConfig& model, const std::string
     const auto label = std::find_if(bytes->begin(), bytes->end(), [&](uint8_t byte) { return byte >= model.classes; });
     if (label == bytes->end()) continue;
     throw std::runtime_error("the " + which + " data hold label " + std::to_string(*label) + ", but the model has " +
-                             std::to_string(model.classes) + " classes; raise swarm.model.classes");
+                             std::to_string(model.classes) +
+                             " classes; use other data, or begin a swarm with more swarm.model.classes");
   }
 }
 

@@ -70,6 +70,30 @@ TEST(ProcessSecret, IsTheOneGivenOrElseOfTheSeed) {
   EXPECT_NE(process_secret(0, 7), process_secret(0, 8));
 }
 
+TEST_F(JoinGateTest, ANewcomerThatShowsNoCookieForSecondsIsUnreachedOnce) {
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(judge("h", 1, false), Verdict::kShowCookie);
+    EXPECT_FALSE(gate_.take_unreached());
+    clock_.advance(std::chrono::seconds(1));
+  }
+  EXPECT_FALSE(gate_.take_unreached()) << "an answer may be under way";
+  clock_.advance(std::chrono::seconds(4));
+  const auto unreached = gate_.take_unreached();
+  ASSERT_TRUE(unreached);
+  EXPECT_EQ(unreached->record.id, peer_of(1));
+  EXPECT_FALSE(gate_.take_unreached());
+}
+
+TEST_F(JoinGateTest, ANewcomerThatShowsItsCookieLateIsReached) {
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(judge("h", 1, false), Verdict::kShowCookie);
+    clock_.advance(std::chrono::seconds(1));
+  }
+  EXPECT_EQ(judge("h", 1, true), Verdict::kOpen);
+  clock_.advance(std::chrono::seconds(30));
+  EXPECT_FALSE(gate_.take_unreached());
+}
+
 TEST_F(JoinGateTest, SourcesAreBounded) {
   for (uint32_t i = 0; i < 3 * kJoinSourcesMax; ++i) (void)judge("host" + std::to_string(i), i, false);
   clock_.advance(std::chrono::seconds(2));

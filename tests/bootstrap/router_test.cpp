@@ -281,6 +281,20 @@ TEST_F(RouterTest, DamagedFramesAreCountedByCause) {
                                       describe(DecodeStatus::kWrongChannel)}));
 }
 
+TEST_F(RouterTest, ANewcomerAtTheBulkPortIsToldTheOtherOne) {
+  router.set_settings("digits");
+  ReceivedFrame misplaced = frame(1, Join{record_of(1), "", 77}, "");
+  misplaced.channel = Channel::kBulk;
+  receive(misplaced);
+  const JoinRefused told = last_sent<JoinRefused>().value_or(JoinRefused{});
+  EXPECT_EQ(told.nonce, 77u);
+  EXPECT_NE(told.reason.find("name the one before, " + endpoint_of(0).to_string()), std::string::npos) << told.reason;
+  EXPECT_EQ(router.counters().frames_refused(), 0u);
+  for (int i = 0; i < 1000; ++i) receive(misplaced);
+  EXPECT_LE(transport.sent.size(), static_cast<size_t>(kJoinsAtOnce)) << "no more than answers to Joins";
+  EXPECT_GT(router.counters().frames_refused(), 700u);
+}
+
 TEST_F(RouterTest, ASenderThatIsNotTheAuthenticatedOneIsRefused) {
   router.set_settings("digits");
   ReceivedFrame forged = frame(1, Gossip{Updates{.alive = {record_of(1)}}});

@@ -128,6 +128,7 @@ TEST_F(TwinWatchTest, WhereNobodyAnswersTheNumberIsToBeExceeded) {
   EXPECT_EQ(mine.watch.overtaken(), 0u) << "an answer may take long";
   run(30);
   EXPECT_EQ(mine.watch.overtaken(), 500u);
+  EXPECT_FALSE(mine.watch.overtaken_by()) << "none answered there";
 }
 
 TEST_F(TwinWatchTest, ATwinThatEndsIsNoneAndItsNumberIsExceeded) {
@@ -141,6 +142,57 @@ TEST_F(TwinWatchTest, ATwinThatEndsIsNoneAndItsNumberIsExceeded) {
   run(150);
   EXPECT_FALSE(old.watch.twin());
   EXPECT_EQ(old.watch.overtaken(), 200u);
+}
+
+TEST_F(TwinWatchTest, TheFarewellOfATwinEndsItAtOnceAndNamesIt) {
+  Process& old = add(1, 100, "10.0.0.1");
+  Process& copy = add(1, 200, "10.0.0.2");
+  const PeerRecord record = copy.self;
+  old.watch.on_record(record);
+  run(10);
+  ASSERT_TRUE(old.watch.twin() && copy.watch.twin());
+  EXPECT_TRUE(old.watch.disputed());
+  copy.watch.part();
+  run(2);
+  EXPECT_FALSE(old.watch.twin());
+  EXPECT_EQ(old.watch.overtaken(), 200u);
+  ASSERT_TRUE(old.watch.overtaken_by());
+  EXPECT_EQ(*old.watch.overtaken_by(), record.endpoint);
+  EXPECT_TRUE(old.watch.disputed());
+}
+
+TEST_F(TwinWatchTest, AMemberThatHoldsTheEndedTwinLaterIsNotAskedAboutIt) {
+  Process& old = add(1, 100, "10.0.0.1");
+  Process& copy = add(1, 200, "10.0.0.2");
+  const PeerRecord record = copy.self;
+  copy.watch.ask(old.self.endpoint);
+  run(10);
+  ASSERT_TRUE(old.watch.twin() && copy.watch.twin());
+  copy.watch.part();
+  run(1);
+  EXPECT_EQ(old.watch.overtaken(), 0u) << "no member holds it";
+  EXPECT_FALSE(old.watch.disputed());
+  old.watch.on_record(record);
+  run(1);
+  EXPECT_EQ(old.watch.overtaken(), 200u);
+  EXPECT_TRUE(old.watch.overtaken_by());
+}
+
+TEST_F(TwinWatchTest, OnlyTheTwinItselfSaysItsFarewell) {
+  Process& old = add(1, 100, "10.0.0.1");
+  Process& copy = add(1, 200, "10.0.0.2");
+  old.watch.on_record(copy.self);
+  run(10);
+  ASSERT_TRUE(old.watch.twin());
+  const Message farewell = Gossip{Updates{.left = {copy.self}}};
+  old.watch.handle({0, id, 200, {"10.0.0.3", 7400}}, farewell);
+  EXPECT_TRUE(old.watch.twin()) << "of another address";
+  PeerRecord earlier = copy.self;
+  earlier.version.generation = 150;
+  old.watch.handle(copy.header(), Gossip{Updates{.left = {earlier}}});
+  EXPECT_TRUE(old.watch.twin()) << "of another life";
+  old.watch.handle(copy.header(), farewell);
+  EXPECT_FALSE(old.watch.twin());
 }
 
 TEST_F(TwinWatchTest, TheOwnAddressByAnotherNameIsNone) {

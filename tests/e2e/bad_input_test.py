@@ -42,6 +42,12 @@ class WrongConfig(swarm.Case):
     path = self.folder / 'nowhere.yaml'
     self.refused('--config', path, texts=[str(path), 'starling init'])
 
+  def test_no_data_where_the_model_needs_some(self):
+    path = self.folder / 'images.yaml'
+    path.write_text('swarm:\n  model: {kind: mlp}\n')
+    self.refused('--config', path, texts=['no training data is named', '--data'])
+    self.assertFalse((self.folder / 'agent' / 'state').exists(), 'it never began')
+
   def test_port_in_use(self):
     port = swarm.free_port_pair()
     with socket.socket() as holder:

@@ -115,12 +115,12 @@ class Hostile(swarm.Case):
     for _ in range(ROUNDS):
       for port in self.ports:
         self.push_random_frames(port)
-    self.wait_log(self.victim, 'frames were refused')
+    self.wait_log(self.victim, ' refused (')
     self.unharmed()
 
   def test_a_registry_warns_of_random_frames_too(self):
     self.push_random_frames(self.registry_port)
-    self.wait_log(self.bootstrap, 'frames were refused')
+    self.wait_log(self.bootstrap, ' refused (')
     self.unharmed()
 
   def test_frames_of_100_mb(self):
@@ -143,7 +143,7 @@ class Hostile(swarm.Case):
     while sent < 2000 and push(link, piece):
       sent += 1
     self.assertLess(sent, 2000, 'nobody hung up')
-    self.wait_log(self.victim, 'links to this agent were cut')
+    self.wait_log(self.victim, ' cut for endless messages')
     self.unharmed()
 
   def test_links_that_say_nothing(self):
@@ -159,7 +159,7 @@ class Hostile(swarm.Case):
         link = socket.create_connection(('127.0.0.1', port), timeout=5, source_address=('127.0.0.2', 0))
         push(link, greeting() + ready())
         links.append(link)
-    self.wait_log(self.victim, 'links to this agent were turned away')
+    self.wait_log(self.victim, ' turned away: ')
     newcomer = self.joiner('newcomer', self.victim.address())
     self.joined(newcomer, 'fetched')
     self.wait(lambda: newcomer.done() >= 3, 'exchanges of the newcomer')

@@ -97,13 +97,24 @@ class Twice(swarm.Case):
 
   def test_a_copied_folder_finds_the_process_that_it_was_copied_from(self):
     a, b = self.pair()
-    self.both_say_so(a, b, self.joiner('twin', f'127.0.0.1:{self.port}', state=self.copy(b)))
+    state = self.copy(b)
+    self.both_say_so(a, b, self.joiner('twin', f'127.0.0.1:{self.port}', state=state))
+    twin = self.joiner('twin-again', f'127.0.0.1:{self.port}', state=state)
+    self.assertEqual(self.wait_end(twin), 1, self.logs())
+    self.assertIn('this identity is in use at ' + b.address(), twin.log())
+    self.assertFalse(twin.last('joined'), twin.log())
+    self.assertNotIn('took the place', b.log())
 
   def test_a_copy_without_an_address_is_found_by_what_members_hold(self):
     a, b = self.pair()
     state = self.copy(b)
     (state / 'address').unlink()
-    self.both_say_so(a, b, self.joiner('twin', f'127.0.0.1:{self.port}', state=state))
+    twin = self.joiner('twin', f'127.0.0.1:{self.port}', state=state)
+    self.both_say_so(a, b, twin)
+    self.wait_log(b, f'a copy of this state folder ran at {twin.address()} and took the place')
+    for false in ('clocks was wrong', 'open that port'):
+      self.assertNotIn(false, b.log())
+    self.assertNotIn(') left', a.log(), 'a copy says no farewell to members')
 
   def test_two_of_one_number(self):
     state = self.folder / 'first' / 'state'

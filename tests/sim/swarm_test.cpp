@@ -388,7 +388,7 @@ TEST(SimSwarm, AgentsWarnAsTheyDoInAProcess) {
   EXPECT_EQ(stranger->send(swarm.endpoint(1), Channel::kControl, std::move(nonsense)), SendStatus::kQueued);
   swarm.run_for(seconds(2));
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_EQ(warnings[0].rfind("1: 1 frames were refused", 0), 0u) << warnings[0];
+  EXPECT_EQ(warnings[0].rfind("1: 1 frame was refused", 0), 0u) << warnings[0];
 }
 
 TEST(SimSwarm, ANewcomerProbesAtThePaceOfTheSwarm) {

@@ -286,6 +286,14 @@ TEST(Cli, PrintsHelpAndVersion) {
   EXPECT_NE(swarm.find("\n  --out FOLDER REQUIRED "), std::string::npos) << swarm;
 }
 
+TEST(Cli, HelpIsACommandToo) {
+  EXPECT_EQ(parse({"help"}).out, parse({"--help"}).out);
+  EXPECT_EQ(parse({"help", "agent"}).out, parse({"agent", "--help"}).out);
+  EXPECT_NE(parse({"help"}).out, parse({"help", "agent"}).out);
+  EXPECT_EQ(parse({"help", "agnet"}).err,
+            "starling: no command 'agnet'; did you mean 'agent'?\n(starling --help lists what there is)\n");
+}
+
 TEST(Cli, UsageErrorsSayWhatWasMeant) {
   const std::vector<std::pair<std::vector<const char*>, std::string>> cases = {
       {{"agnet"}, "starling: no command 'agnet'; did you mean 'agent'?\n(starling --help lists what there is)\n"},

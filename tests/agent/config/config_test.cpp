@@ -155,6 +155,8 @@ TEST_F(ConfigTest, NamesUnknownKeysAndWhatWasMeant) {
       {"swarm:\n  optimizer:\n    lerning_rate: 0.1\n",
        "F:3: unknown key 'lerning_rate' in swarm.optimizer; did you mean 'learning_rate'?"},
       {"swarm: {\n  codec: fp32}\n", "F:2: unknown key 'codec' in swarm; did you mean 'swarm.exchange.codec'?"},
+      {"swarm: {learning_rat: 1}\n",
+       "F:1: unknown key 'learning_rat' in swarm; did you mean 'swarm.optimizer.learning_rate'?"},
       {"exchange: {kind: none}\n", "F:1: unknown key 'exchange'; did you mean 'swarm.exchange'?"},
       {"agnet: {}\n", "F:1: unknown key 'agnet'; did you mean 'agent'?"},
       {"agent:\n  checkpoint: {every: 5s, often: 3}\n",
@@ -474,6 +476,8 @@ TEST_F(ConfigTest, RefusesWhatIsNoPlainYaml) {
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(error(text), expected) << text;
   EXPECT_EQ(error("swarm:\n  batch: 1\n name: x\n").substr(0, 22), "F:3: this is not YAML:");
+  EXPECT_EQ(error("swarm:\n  batch: 1\n\tname: x\n"),
+            "F:3: this is not YAML: a tab stands before the first word, where YAML takes spaces only");
   EXPECT_EQ(error("agent: [" + std::string(5000, ',') + "]\n").substr(0, 4), "F:1:");
   std::string many = "agent: {data: {labels: [0";
   for (int i = 0; i < 5000; ++i) many += ",0";

@@ -179,5 +179,13 @@ TEST(Survey, EachModelThatItNamesExists) {
   }
 }
 
+TEST(FindText, TheLastBytesOfItsSamplesAreNoLabelsOfInterest) {
+  const AnyFolder folder;
+  folder.write("a.txt", ByteVector(1000, 'x'));
+  const DataSurvey survey = survey_data(folder.path(), nullptr, false);
+  ASSERT_EQ(survey.lines.size(), 3u);
+  EXPECT_EQ(survey.lines[1], "train: 15 samples of [1, 1, 64]");
+}
+
 }  // namespace
 }  // namespace starling

@@ -179,7 +179,20 @@ TEST_F(LogTest, NoLossIsSaidBeforeTheFirstStep) {
   end.steps = 3;
   end.loss = 0.25;
   log_.on(end);
-  EXPECT_NE(take().find(": loss 0.250, "), std::string::npos);
+  EXPECT_NE(take().find(": loss 0.25, "), std::string::npos);
+}
+
+TEST_F(LogTest, ASmallLossIsNoneOfZeroAndTheSwarmsStepsStandBesideOthers) {
+  Finished end;
+  end.reason = "stop_after";
+  end.steps = 1989;
+  end.stop_after = 2000;
+  end.loss = 0.00017;
+  log_.on(end);
+  EXPECT_EQ(take().find("finished at step 1989 (the swarm's: 2000): loss 0.00017, "), 0u);
+  end.steps = 2000;
+  log_.on(end);
+  EXPECT_EQ(take().find("finished at step 2000: "), 0u);
 }
 
 TEST_F(LogTest, TheFirstExchangeThatTheDeadlineCutShortIsSaidWithTheRemedy) {
@@ -273,7 +286,7 @@ TEST_F(LogTest, ThreadsThatTheTrainerChoseAreSaidAndThatTheyAreNotExact) {
   log_.on(status);
   const std::string first = take();
   EXPECT_NE(first.find("2 threads for a step, found by trial"), std::string::npos) << first;
-  EXPECT_NE(first.find("does not give the same bits again; --threads 2 fixes it"), std::string::npos) << first;
+  EXPECT_NE(first.find("runs differ in their last bits (--threads 2 fixes it)"), std::string::npos) << first;
   EXPECT_NE(first.find(", 2 threads\n"), std::string::npos) << first;
   status.steps = 102;
   status.threads = 1;

@@ -88,6 +88,19 @@ TEST_F(ProgressTest, TheFirstStepIsSaidAtOnceAndHowLongItTakes) {
   EXPECT_EQ(take(), "step 30/2000 · 1 % · ETA 32 min · loss 2.3 · 3 peers\n");
 }
 
+TEST_F(ProgressTest, ThePercentIsOfTheStepsBesideIt) {
+  status_.stop_after = 2000;
+  status_.steps = 1989;
+  status_.swarm_steps = 2000;
+  log_->on(status_);
+  EXPECT_EQ(take(), "step 1989/2000 · 99 % · 3 peers\n");
+  Finished end;
+  static_cast<AgentStatus&>(end) = status_;
+  end.steps = 2013;
+  log_->on(end);
+  EXPECT_EQ(take(), "step 2013 · swarm 2000/2000 · 100 % · 3 peers\n");
+}
+
 TEST_F(ProgressTest, AnAccuracyOfLongAgoNamesItsStep) {
   log_->on(Evaluated{0, 0.1, 2.3});
   status_.accuracy = 0.1;

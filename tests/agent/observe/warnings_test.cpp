@@ -72,10 +72,20 @@ TEST_F(WarningsTest, EachComesWithItsCountAndItsRemedy) {
   }
 }
 
+TEST_F(WarningsTest, OneIsNotSaidInThePlural) {
+  status_.frames_refused.too_short = 1;
+  status_.links.refused = status_.links.cut = status_.joins.refused = 1;
+  report_for(1);
+  ASSERT_EQ(said_.size(), 4u);
+  for (const std::string& text : said_)
+    EXPECT_TRUE(text.starts_with("1 frame was ") || text.starts_with("1 link was ") || text.starts_with("1 time "))
+        << text;
+}
+
 TEST_F(WarningsTest, EachComesOnceAMinuteAndOnlyWhileItGrows) {
   for (const Case& one : kCases) {
     EXPECT_TRUE(report_for(61).empty()) << one.name << ": nothing has grown";
-    one.counter(status_) += 1;
+    one.counter(status_) += 3;
     EXPECT_EQ(report_for(200).size(), 1u) << one.name << ": it grew once";
     size_t count = 0;
     for (int i = 0; i < 180; ++i) {
@@ -94,6 +104,11 @@ TEST_F(WarningsTest, RefusalsAreListedByCauseAndStrangersAreNone) {
   status_.frames_refused.wrong_version = 3;
   ASSERT_EQ(report_for(1).size(), 1u);
   EXPECT_NE(said_[0].find("5 frames were refused (2 too_short, 3 wrong_version)"), std::string::npos) << said_[0];
+}
+
+TEST_F(WarningsTest, AModelLeftOutOnceOrTwiceIsNoTrouble) {
+  status_.exchanges.left_out = 2;
+  EXPECT_TRUE(report_for(61).empty());
 }
 
 TEST_F(WarningsTest, WhoWasLeftOutIsNamed) {

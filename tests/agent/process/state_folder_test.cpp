@@ -67,6 +67,15 @@ TEST(StateFolder, KeepsTheNamesOfClassesAndRefusesOthers) {
   EXPECT_EQ(class_difference({}, {"a"}), "");
 }
 
+TEST(StateFolder, KnowsWhichPartOfTheDataTheLastStartTook) {
+  const Folder folder;
+  const StatePlace place(folder.path() + "/state");
+  EXPECT_EQ(place.store_shard("--sharding iid --shard 3/3"), "") << "the first start";
+  EXPECT_EQ(place.store_shard("--sharding iid --shard 3/3"), "");
+  EXPECT_EQ(place.store_shard("--sharding all"), "--sharding iid --shard 3/3");
+  EXPECT_EQ(place.store_shard("--sharding all"), "") << "once";
+}
+
 TEST(StateFolder, RefusesAFileOfClassesThatIsNone) {
   const Folder folder;
   const std::string state = folder.path() + "/state";

@@ -699,5 +699,27 @@ TEST_F(SimulateCommand, RefusesNoAgentsWhateverTheConfigNames) {
   EXPECT_EQ(failure(), "--agents 0: a swarm needs at least one agent");
 }
 
+TEST(SimulationTable, ComparesWithBaselinesAtEqualSteps) {
+  const auto at = [](const char* series, std::optional<size_t> agent, uint64_t step, double accuracy) {
+    CurvePoint point{series, agent, 0.01 * static_cast<double>(step), step};
+    point.score = {.loss = 1 - accuracy, .accuracy = accuracy};
+    return point;
+  };
+  SimulationReport report;
+  for (const auto& [step, accuracy] :
+       std::vector<std::pair<uint64_t, double>>{{0, 0.1}, {30, 0.5}, {48, 0.7}, {63, 0.9}}) {
+    report.swarm.points.push_back(at("swarm", 0, step, accuracy));
+    report.swarm.points.push_back(at("mean", std::nullopt, step, accuracy));
+  }
+  report.baselines = {at("allreduce", std::nullopt, 0, 0.1), at("allreduce", std::nullopt, 50, 0.8)};
+  const std::string table = print_simulation_table(report);
+  const size_t mean = table.find("mean model"), within = table.find("within 50 steps"), rival = table.find("allreduce");
+  ASSERT_TRUE(mean < within && within < rival && rival != std::string::npos) << table;
+  EXPECT_NE(table.substr(within, rival - within).find(" 48 "), std::string::npos) << table;
+  EXPECT_NE(table.substr(within, rival - within).find("70.0 %"), std::string::npos) << table;
+  report.baselines.clear();
+  EXPECT_EQ(print_simulation_table(report).find("within"), std::string::npos) << "nothing to compare with";
+}
+
 }  // namespace
 }  // namespace starling

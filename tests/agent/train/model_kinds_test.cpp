@@ -29,6 +29,10 @@ TEST(ModelKinds, KnowHowManyParamsThereWillBe) {
   EXPECT_EQ(model_kind("quadratic").param_count({.kind = "quadratic", .dimension = 77}), 77u);
   const ModelConfig mlp{.kind = "mlp", .hidden = {30, 20}};
   EXPECT_EQ(model_kind("mlp").param_count(mlp), plan_model(mlp).param_count);
+  const ModelConfig small{.kind = "mlp", .input = {1, 1, 3}, .classes = 2, .hidden = {5}};
+  EXPECT_EQ(count_elements(small), 3u * 5 + 5 + 5 * 2 + 2) << "without padding";
+  EXPECT_LT(count_elements(small), plan_model(small).param_count);
+  EXPECT_EQ(count_elements({.kind = "quadratic", .dimension = 77}), 77u);
   EXPECT_THROW(model_kind("cnn").param_count({.kind = "cnn", .input = {1, 8, 8}}), std::runtime_error);
 }
 
