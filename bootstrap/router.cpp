@@ -171,8 +171,7 @@ void Router::tick(Handler& handler) {
 // Another member may be reached there: an agent that began anew with another identity, or one that a forged record
 // names.
 void Router::forget_link(const Endpoint& endpoint) {
-  bool used = false;
-  membership_.visit_alive([&](const Member& member) { used |= member.record.endpoint == endpoint; });
+  const bool used = membership_.any_alive([&](const Member& member) { return member.record.endpoint == endpoint; });
   if (!used) transport_.forget(endpoint);
 }
 

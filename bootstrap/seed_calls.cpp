@@ -95,9 +95,7 @@ TimePoint SeedCalls::next_deadline(bool calls_again) const {
 }
 
 bool SeedCalls::alone() const {
-  bool any = false;
-  router_.membership().visit_alive([&](const Member& member) { any |= member.record.meta.role == Role::kAgent; });
-  return !any;
+  return !router_.membership().any_alive([](const Member& member) { return member.record.meta.role == Role::kAgent; });
 }
 
 std::string SeedCalls::no_answer() const {
@@ -136,13 +134,13 @@ bool SeedCalls::all_left() const {
 }
 
 std::string SeedCalls::trouble() const {
-  if (all_left()) return "";
   std::string text;
   for (const Address& address : addresses_) {
     if (!address.refusal.empty()) text += address.refusal + "\n";
   }
+  if (text.empty() && !alone()) return "";  // first what costs little: this is asked at every tick
+  if (all_left()) return "";
   if (!text.empty()) return text + refusal_remedy(router_.settings());
-  if (!alone()) return "";
   for (const Address& address : addresses_) text += address.note;
   return text.empty() ? no_answer() : "this agent is alone: " + text;
 }

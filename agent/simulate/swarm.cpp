@@ -84,6 +84,8 @@ size_t SimSwarm::add(const SimAgentOptions& options) {
   for (uint8_t& byte : slot->id.bytes) byte = static_cast<uint8_t>(rng.below(256));
   slot->endpoint = sim_endpoint(index);
   slots_.push_back(std::move(slot));
+  next_ticks_.push_back(TimePoint::max());
+  has_frames_.push_back(false);
   start(index);
   return index;
 }
@@ -91,7 +93,8 @@ size_t SimSwarm::add(const SimAgentOptions& options) {
 void SimSwarm::start(size_t index, uint64_t raised_stop) {
   Slot& slot = *slots_[index];
   slot.generation += 1;
-  slot.inbox = std::make_unique<Inbox>(network_.open(slot.endpoint));
+  has_frames_[index] = false;
+  slot.inbox = std::make_unique<Inbox>(network_.open(slot.endpoint, [this, index] { has_frames_[index] = true; }));
   slot.worker = std::make_unique<InlineWorker>();
   AgentOptions options;
   options.config.swarm = swarm_;
@@ -134,6 +137,11 @@ void SimSwarm::start(size_t index, uint64_t raised_stop) {
   slot.alive = true;
   slot.paused = slot.begun = false;
   slot.deadline = clock_.now();
+  schedule(index);
+}
+
+void SimSwarm::schedule(size_t index) {
+  next_ticks_[index] = slots_[index]->runs() ? slots_[index]->deadline : TimePoint::max();
 }
 
 void SimSwarm::kill(size_t index) {
@@ -146,6 +154,7 @@ void SimSwarm::kill(size_t index) {
   slot.trainer = nullptr;
   slot.worker.reset();
   slot.inbox.reset();
+  schedule(index);
 }
 
 void SimSwarm::restart(size_t index, uint64_t raised_stop) {
@@ -153,7 +162,10 @@ void SimSwarm::restart(size_t index, uint64_t raised_stop) {
   start(index, raised_stop);
 }
 
-void SimSwarm::pause(size_t index, bool paused) { slots_[index]->paused = paused; }
+void SimSwarm::pause(size_t index, bool paused) {
+  slots_[index]->paused = paused;
+  schedule(index);
+}
 
 bool SimSwarm::alive(size_t index) const { return slots_[index]->alive; }
 bool SimSwarm::living(size_t index) const { return slots_[index]->alive && !slots_[index]->agent->finished(); }
@@ -195,21 +207,20 @@ void SimSwarm::tick(size_t index) {
     return;
   }
   slot.deadline = slot.agent->next_deadline();
+  has_frames_[index] = false;
+  schedule(index);
 }
 
 void SimSwarm::tick_due() {
   const TimePoint now = clock_.now();
   for (size_t i = 0; i < slots_.size(); ++i) {
-    Slot& slot = *slots_[i];
-    if (slot.runs() && (slot.deadline <= now || slot.inbox->waiting())) tick(i);
+    if (next_ticks_[i] <= now || (has_frames_[i] && slots_[i]->runs())) tick(i);
   }
 }
 
 TimePoint SimSwarm::next_event() const {
   TimePoint next = network_.next_event_time();
-  for (const auto& slot : slots_) {
-    if (slot->runs()) next = std::min(next, slot->deadline);
-  }
+  for (const TimePoint tick : next_ticks_) next = std::min(next, tick);
   return next;
 }
 

@@ -76,6 +76,7 @@ class SimSwarm {
   void start(size_t index, uint64_t raised_stop = 0);
   void tick_due();
   void tick(size_t index);
+  void schedule(size_t index);
   TimePoint next_event() const;
 
   VirtualClock clock_;
@@ -86,6 +87,9 @@ class SimSwarm {
   std::function<void(size_t)> on_begin_;
   std::function<void(size_t, const std::string&)> on_warning_, on_failure_;
   std::vector<std::unique_ptr<Slot>> slots_;
+  // Of each slot, kept apart since they are looked through at every event.
+  std::vector<TimePoint> next_ticks_;  // max: it does not run
+  std::vector<bool> has_frames_;
 };
 
 double rms_distance(ConstView params, const std::vector<double>& point);

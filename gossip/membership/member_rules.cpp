@@ -111,7 +111,7 @@ void MemberRules::on_alive(const PeerRecord& record, Source source) {
   if (context_.is_revoked(record.id)) return;
   MemberEntry* entry = table_.find(record.id);
   if (!believable(record, entry)) return;
-  if (!table_.is_live(record.id) && table_.member_count() >= kMembersMax &&
+  if (table_.member_count() >= kMembersMax && !table_.is_live(record.id) &&
       (!entry || record.version > entry->member.record.version)) {
     ++context_.counters.table_full;
     return;

@@ -27,6 +27,17 @@ void choose(Rng& rng, const std::vector<const Member*>& pool, const PeerId& exce
   }
 }
 
+bool comes_before(const Member* member, const PeerId& id) { return member->record.id < id; }
+
+void insert(std::vector<const Member*>& members, const Member& member) {
+  members.insert(std::lower_bound(members.begin(), members.end(), member.record.id, comes_before), &member);
+}
+
+void erase(std::vector<const Member*>& members, const Member& member) {
+  const auto place = std::lower_bound(members.begin(), members.end(), member.record.id, comes_before);
+  if (place != members.end() && *place == &member) members.erase(place);
+}
+
 }  // namespace
 
 void RoundTrip::add(Duration sample) {
@@ -49,8 +60,10 @@ Duration RoundTrip::patience(Duration timeout) const {
 }
 
 MemberEntry* MemberTable::find(const PeerId& peer) {
+  if (last_found_ && last_found_->member.record.id == peer) return last_found_;
   const auto row = rows_.find(peer);
-  return row == rows_.end() ? nullptr : &row->second;
+  if (row == rows_.end()) return nullptr;
+  return last_found_ = &row->second;
 }
 
 bool MemberTable::is_live(const PeerId& peer) const {
@@ -83,7 +96,10 @@ const std::vector<const Member*>& MemberTable::unproven() {
 }
 
 void MemberTable::prove(MemberEntry& entry) {
-  alive_changed_ |= !entry.member.proven;
+  if (!entry.member.proven && !alive_changed_ && entry.member.state == MemberState::kAlive) {
+    erase(unproven_, entry.member);
+    insert(proven_, entry.member);
+  }
   entry.member.proven = entry.member.ever_answered = true;
   entry.member.unanswered = entry.asked = 0;
 }
@@ -131,7 +147,9 @@ MemberEntry& MemberTable::add(const PeerRecord& record) {
   added.member.since = added.grows_since = clock_.now();
   added.grows_from = record.version.incarnation;
   ++live_count_;
-  alive_changed_ = true;
+  if (alive_changed_) return added;
+  insert(alive_, added.member);
+  insert(unproven_, added.member);
   return added;
 }
 
@@ -167,6 +185,7 @@ void MemberTable::postpone_suspicions(Duration by) {
 MemberTable::Reaped MemberTable::reap_tombstones(Duration life) {
   const TimePoint now = clock_.now();
   Reaped reaped;
+  last_found_ = nullptr;
   std::vector<std::pair<TimePoint, PeerId>> kept;
   std::erase_if(rows_, [&](const auto& row) {
     const Member& member = row.second.member;

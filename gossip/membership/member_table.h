@@ -81,7 +81,9 @@ class MemberTable {
 
   const Clock& clock_;
   std::map<PeerId, MemberEntry> rows_;  // without this agent
-  // Of the rows, in their order; asked for far more often than they change.
+  MemberEntry* last_found_ = nullptr;   // a frame's sender is looked up several times
+  // Of the rows, in their order; asked for far more often than they change. Members that come and that are proven are
+  // put in their places, since at the start of a large swarm these are many; after other changes all is listed anew.
   std::vector<const Member*> alive_, proven_, unproven_;
   bool alive_changed_ = false;
   std::set<PeerId> suspects_;

@@ -203,6 +203,11 @@ void Membership::visit_alive(const std::function<void(const Member&)>& visit) co
   for (const Member* member : impl_->table.alive()) visit(*member);
 }
 
+bool Membership::any_alive(const std::function<bool(const Member&)>& is_one) const {
+  const std::vector<const Member*>& alive = impl_->table.alive();
+  return std::any_of(alive.begin(), alive.end(), [&](const Member* member) { return is_one(*member); });
+}
+
 std::vector<Member> Membership::all() const {
   std::vector<Member> members;
   for (const auto& [peer, entry] : impl_->table.rows()) members.push_back(entry.member);

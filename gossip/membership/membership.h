@@ -63,6 +63,7 @@ class Membership {
   std::vector<Member> alive() const;             // without self, ordered by id; kSuspect ones are not among them
   size_t alive_count() const;
   void visit_alive(const std::function<void(const Member&)>& visit) const;  // the same, without copies
+  bool any_alive(const std::function<bool(const Member&)>& is_one) const;   // looks no further than the first
   std::vector<Member> all() const;  // without self, tombstones included, ordered by id
   // For a JoinReply: self first, then random living ones.
   std::vector<PeerRecord> sample_records(size_t count_max);

@@ -13,7 +13,8 @@ namespace starling {
 
 class VirtualNetwork::Port final : public Transport {
  public:
-  Port(VirtualNetwork& network, Endpoint endpoint) : network_(network), endpoint_(std::move(endpoint)) {}
+  Port(VirtualNetwork& network, Endpoint endpoint, std::function<void()> on_arrival)
+      : network_(network), endpoint_(std::move(endpoint)), on_arrival_(std::move(on_arrival)) {}
   ~Port() override {
     if (!dead_) network_.kill(endpoint_);
   }
@@ -50,7 +51,10 @@ class VirtualNetwork::Port final : public Transport {
   Endpoint local() const override { return endpoint_; }
   TransportCounters counters() const override { return counters_; }
 
-  void arrive(ReceivedFrame frame) { arrived_.push_back(std::move(frame)); }
+  void arrive(ReceivedFrame frame) {
+    arrived_.push_back(std::move(frame));
+    if (on_arrival_) on_arrival_();
+  }
   void die() {
     dead_ = true;
     arrived_.clear();
@@ -59,6 +63,7 @@ class VirtualNetwork::Port final : public Transport {
  private:
   VirtualNetwork& network_;
   Endpoint endpoint_;
+  std::function<void()> on_arrival_;
   bool dead_ = false;  // killed: hears and says nothing more, whoever takes its address
   std::deque<ReceivedFrame> arrived_;
   TransportCounters counters_;
@@ -77,9 +82,9 @@ VirtualNetwork::VirtualNetwork(VirtualClock& clock, uint64_t rng_seed, const Lin
 
 VirtualNetwork::~VirtualNetwork() = default;
 
-std::unique_ptr<Transport> VirtualNetwork::open(const Endpoint& endpoint) {
+std::unique_ptr<Transport> VirtualNetwork::open(const Endpoint& endpoint, std::function<void()> on_arrival) {
   STARLING_CHECK(!ports_.contains(endpoint));
-  auto port = std::make_unique<Port>(*this, endpoint);
+  auto port = std::make_unique<Port>(*this, endpoint, std::move(on_arrival));
   ports_[endpoint] = port.get();
   return port;
 }

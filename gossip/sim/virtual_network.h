@@ -36,8 +36,9 @@ class VirtualNetwork {
   VirtualNetwork(VirtualClock& clock, uint64_t rng_seed, const LinkOptions& links);
   ~VirtualNetwork();
 
-  // A transport bound there; the network outlives it. REQUIRES: the address is free.
-  std::unique_ptr<Transport> open(const Endpoint& endpoint);
+  // A transport bound there; the network outlives it. `on_arrival`: called for each frame that reaches it; may be null.
+  // REQUIRES: the address is free.
+  std::unique_ptr<Transport> open(const Endpoint& endpoint, std::function<void()> on_arrival = nullptr);
 
   void set_default_links(const LinkOptions& links) { links_.set_others(links); }
   void set_link(const Endpoint& from, const Endpoint& to, const LinkOptions& options) { links_.set(from, to, options); }
