@@ -167,9 +167,8 @@ const CurvePoint* last_within(const std::vector<CurvePoint>& points, uint64_t st
 
 std::string describe_steps(uint64_t asked) {
   return fmt::format(
-      "Baselines take {0} steps. Agents end by news of the swarm's median, which come late; \"within {0} steps\" is "
-      "the "
-      "mean model before.\n",
+      "Baselines take {0} steps. Agents end when their median has them, so later;\n\"by step {0}\" is the mean model "
+      "before.\n",
       asked);
 }
 
@@ -230,7 +229,7 @@ std::string print_simulation_table(const SimulationReport& report) {
     rows.push_back(table_row(name, series.points.back()));
     if (series.name != "mean" || series.points.back().step <= asked) continue;
     if (const CurvePoint* like = last_within(series.points, asked))
-      rows.push_back(table_row(fmt::format("  within {} steps", asked), *like));
+      rows.push_back(table_row(fmt::format("  by step {}", asked), *like));
   }
   return print_columns(rows, 1) + (asked == 0 ? "" : describe_steps(asked));
 }

@@ -152,6 +152,7 @@ class Stop(swarm.Case):
   def test_a_second_signal_ends_it_at_once(self):
     agent = self.agent('a', '--config', self.quadratic(), environment={'STARLING_TEST_COMPUTE_MS': '60000'})
     self.joined(agent)
+    swarm.pause(0.5)  # the step begins
     agent.send(signal.SIGINT)
     self.wait_log(agent, 'finishing this step')
     swarm.pause(0.7)

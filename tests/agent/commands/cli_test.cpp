@@ -365,9 +365,8 @@ TEST(InitCommand, WritesALoadableConfigOnceAndSaysWhatToTypeNext) {
   testing::internal::CaptureStdout();
   EXPECT_EQ(run_init_command({.task = "digits", .path = path}), 0);
   const std::string out = testing::internal::GetCapturedStdout();
-  EXPECT_NE(out.find("starling bootstrap\n"), std::string::npos) << out;
-  EXPECT_NE(out.find("starling agent --config " + path + " --bootstrap HOST:7400 --data FOLDER\n"), std::string::npos);
-  EXPECT_NE(out.find("starling agent --bootstrap HOST:7400 --data FOLDER\n"), std::string::npos);
+  EXPECT_NE(out.find("starling agent --config " + path + " --data FOLDER\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("starling agent --bootstrap HOST:7400#TICKET --data FOLDER\n"), std::string::npos) << out;
 
   const Config config = load_config(path, {});
   EXPECT_TRUE(config.has_swarm);

@@ -46,7 +46,7 @@ const Case kCases[] = {
     {"metrics", [](AgentStatus& s) -> uint64_t& { return s.metrics_lines_lost; }, "--metrics"},
     {"refused", [](AgentStatus& s) -> uint64_t& { return s.frames_refused.bad_checksum; }, "one version"},
     {"links", [](AgentStatus& s) -> uint64_t& { return s.links.refused; }, "ulimit -n"},
-    {"cut", [](AgentStatus& s) -> uint64_t& { return s.links.cut; }, "strangers"},
+    {"cut", [](AgentStatus& s) -> uint64_t& { return s.links.cut; }, "from this agent's ports"},
     {"strangers", [](AgentStatus& s) -> uint64_t& { return s.links.strangers; }, "`ticket`"},
     {"joins", [](AgentStatus& s) -> uint64_t& { return s.joins.refused; }, "without --config"},
     {"older", [](AgentStatus& s) -> uint64_t& { return s.joins.older; }, "update its program"},

@@ -713,12 +713,12 @@ TEST(SimulationTable, ComparesWithBaselinesAtEqualSteps) {
   }
   report.baselines = {at("allreduce", std::nullopt, 0, 0.1), at("allreduce", std::nullopt, 50, 0.8)};
   const std::string table = print_simulation_table(report);
-  const size_t mean = table.find("mean model"), within = table.find("within 50 steps"), rival = table.find("allreduce");
+  const size_t mean = table.find("mean model"), within = table.find("by step 50"), rival = table.find("allreduce");
   ASSERT_TRUE(mean < within && within < rival && rival != std::string::npos) << table;
   EXPECT_NE(table.substr(within, rival - within).find(" 48 "), std::string::npos) << table;
   EXPECT_NE(table.substr(within, rival - within).find("70.0 %"), std::string::npos) << table;
   report.baselines.clear();
-  EXPECT_EQ(print_simulation_table(report).find("within"), std::string::npos) << "nothing to compare with";
+  EXPECT_EQ(print_simulation_table(report).find("by step"), std::string::npos) << "nothing to compare with";
 }
 
 }  // namespace
