@@ -41,7 +41,10 @@ class Linked:
 
   def member(self, i, config, settings, environment=None):
     """The agent on node i; the first one is the others' bootstrap address."""
-    bootstrap = ['--bootstrap', f'{self.nodes[0]["address"]}:7400'] if i > 0 else []
+    ticket = self.folder / 'agent-0/state/ticket'
+    if i > 0:
+      self.wait(ticket.exists, 'the first agent to have a ticket')
+    bootstrap = ['--bootstrap', f'@{ticket}'] if i > 0 else []
     folder, node = self.folder / f'agent-{i}', self.nodes[i]
     agent = swarm.Process(
       folder,

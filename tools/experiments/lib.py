@@ -110,7 +110,7 @@ class LinkedSwarm(Swarm):
     for i, node in enumerate(links.nodes):
       known = [one for one in links.nodes if one is not node] if together else links.nodes[:1] if i > 0 else []
       bootstrap = [text for one in known for text in ("--bootstrap", f"{one['address']}:7400")]
-      arguments = ["--config", str(self.config), *bootstrap, *own(i)]
+      arguments = ["--config", str(self.config), "--set", "swarm.trust=open", *bootstrap, *own(i)]
       self.agents.append(Agent(self.scratch.name, f"agent-{i}", node, arguments, its_pace(i)))
       if i == 0 and not together:
         self.agents[0].wait_for("start", 30)
