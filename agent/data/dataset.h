@@ -38,8 +38,7 @@ inline constexpr uint32_t kGeneratedTestCount = 1000;
 DatasetPair load_data(const DataConfig& config, const SampleSpec& model, uint64_t rng_seed);
 
 // Labelled data to judge a model on: the test files at `path`, or all files where nothing says train or test, or
-// `generated`. Without test files `is_training` is set, as
-// agents may have trained on these. Throws as load_data().
+// `generated`. Without test files `is_training` is set, as agents may have trained on these. Throws as load_data().
 Dataset load_judged_data(const std::string& path, const SampleSpec& model, uint64_t rng_seed, bool* is_training);
 
 // Throws std::runtime_error: no path is named.

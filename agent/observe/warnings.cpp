@@ -90,6 +90,12 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
     {"frames refused",
      {count_refused,
       [](const AgentStatus& status) {
+        if (count_refused(status) == status.frames_refused.wrong_channel) {
+          return fmt::format(
+              "{} refused at the port for bulk data: an agent seems to name this one by the wrong port. Start it with "
+              "the port that this one listens on",
+              print_were(count_refused(status), "frame"));
+        }
         return fmt::format(
             "{} refused ({}); if these come from your own agents, run one version of "
             "starling everywhere, else keep strangers from this agent's ports",
@@ -115,9 +121,8 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
      {[](const AgentStatus& status) { return status.links.strangers; },
       [](const AgentStatus& status) {
         return fmt::format(
-            "{} not let in to this agent's ports, without a ticket of this swarm. If an agent of yours opens them, "
-            "start "
-            "it by the line in the file `ticket` of this state folder, or update its program",
+            "{} not let in, for want of a ticket of this swarm. If an agent of yours opens them, start it by the line "
+            "in the file `ticket` of this state folder, or update its program",
             print_were(status.links.strangers, "link"));
       }}},
     {"joins refused",

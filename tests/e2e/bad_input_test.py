@@ -102,6 +102,18 @@ class WrongAddress(swarm.Case):
       server.shutdown()
       server.server_close()
 
+  def test_the_bulk_port_of_a_member_and_of_a_registry(self):
+    port = swarm.free_port_pair()
+    member = self.agent('member', '--config', self.quadratic(), '--listen', f'127.0.0.1:{port}')
+    self.joined(member)
+    agent = self.joiner('lost', f'127.0.0.1:{port + 1}')
+    self.assertEqual(self.wait_end(agent), 1, self.logs())
+    self.assertIn(f'port {port + 1} is the one for bulk data; name the one before, 127.0.0.1:{port}', agent.log())
+    self.assertNotIn('one version of starling', member.log())
+    other = swarm.free_port_pair()
+    self.registry('bootstrap', other)
+    self.wait_log(self.waits(f'127.0.0.1:{other + 1}'), f'so try 127.0.0.1:{other}')
+
   def test_a_registry_that_has_met_no_swarm(self):
     port = swarm.free_port_pair()
     self.registry('bootstrap', port)

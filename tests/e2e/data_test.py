@@ -77,6 +77,21 @@ class Data(swarm.Case):
       self.assertIn(text, said)
     self.trains(said)
 
+  def test_a_restart_with_another_part_of_the_data_is_said(self):
+    path = self.folder / 'generated.yaml'
+    path.write_text(CONFIG % ('{kind: mlp, hidden: [8]}', 'generated'))
+    state = self.folder / 'kept'
+    part = ('--sharding', 'iid', '--shard', '2/4')
+    first = self.agent('first', '--config', path, *part, state=state)
+    self.assertEqual(self.wait_end(first), 0, self.logs())
+    again = self.agent('again', '--config', path, *part, state=state)
+    self.assertEqual(self.wait_end(again), 0, self.logs())
+    for agent in (first, again):
+      self.assertNotIn('another part of its data', agent.log())
+    other = self.agent('other', '--config', path, state=state)
+    self.assertEqual(self.wait_end(other), 0, self.logs())
+    self.assertIn('--sharding all now, --sharding iid --shard 2/4 at its last start', other.log())
+
   def test_small_images_get_a_model_that_takes_them(self):
     self.idx('', 8)
     said = self.check('--data', self.data)

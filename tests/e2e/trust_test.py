@@ -121,7 +121,7 @@ class Trust(swarm.Case):
       self.assertNotIn(key[60:80], typed.log())
     for process in (without, others, open_config):
       process.kill()
-    self.wait_log(first, 'without a ticket of this swarm')
+    self.wait_log(first, 'for want of a ticket of this swarm')
     self.assertEqual((first.last('status') or {}).get('peers'), 0)
     self.assertTrue(first.running())
 

@@ -358,6 +358,15 @@ TEST(Cli, LogLevelComesFromTheEnvironmentUnlessNamed) {
   EXPECT_EQ(parse({"agent"}).cli.log_level, "info");
 }
 
+TEST(InitCommand, NamesTheTaskThatWasMeant) {
+  try {
+    run_init_command({.task = "digit", .path = "/nonexistent/swarm.yaml"});
+    ADD_FAILURE() << "there is no such task";
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(std::string(error.what()), "there is no task 'digit'; did you mean 'digits'?");
+  }
+}
+
 TEST(InitCommand, WritesALoadableConfigOnceAndSaysWhatToTypeNext) {
   std::string pattern = (std::filesystem::temp_directory_path() / "starling-init-XXXXXX").string();
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);

@@ -106,6 +106,13 @@ TEST_F(WarningsTest, RefusalsAreListedByCauseAndStrangersAreNone) {
   EXPECT_NE(said_[0].find("5 frames were refused (2 too_short, 3 wrong_version)"), std::string::npos) << said_[0];
 }
 
+TEST_F(WarningsTest, FramesAtTheWrongPortAloneAreOfAnAgentThatNamesIt) {
+  status_.frames_refused.wrong_channel = 12;
+  ASSERT_EQ(report_for(1).size(), 1u);
+  EXPECT_TRUE(said_[0].starts_with("12 frames were refused at the port for bulk data")) << said_[0];
+  EXPECT_EQ(said_[0].find("one version"), std::string::npos) << said_[0];
+}
+
 TEST_F(WarningsTest, AModelLeftOutOnceOrTwiceIsNoTrouble) {
   status_.exchanges.left_out = 2;
   EXPECT_TRUE(report_for(61).empty());
