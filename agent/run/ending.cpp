@@ -53,7 +53,7 @@ std::optional<OthersModel> Ending::model_of_most() const {
 }
 
 std::optional<OthersModel> Ending::model_of_others() const {
-  if (!may_take_others() || swarm_clock_.tally().taking_part > 0) return std::nullopt;
+  if (!may_take_others() || !others_finished()) return std::nullopt;
   const double near = settling_.ball() * sharing_.params_rms();
   return starling::model_of_others(membership_, *sharing_.projection(), near, counting());
 }

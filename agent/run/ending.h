@@ -52,6 +52,7 @@ class Ending {
   std::optional<OthersModel> model_of_most() const;
   // The model that the others ended with, however near the own one is. nullopt: they do not agree, or not yet.
   std::optional<OthersModel> model_of_others() const;
+  bool others_finished() const { return swarm_clock_.tally().taking_part == 0; }
   void took_final_model() { took_final_ = true; }  // of others, which may have left by now
 
   // False: exchanges are still open; ask again soon. True: the last jobs have begun, and `ended` is called after them.

@@ -135,6 +135,9 @@ void Rounds::look_at_end() {
   steps_.look_at_end();
   if (!steps_.run_ended()) {
     late_.reset();
+  } else if (sharing_.holds_replica()) {
+    holds_final_ = ending_.others_finished() && sharing_.holds_end_of_log();
+    return;
   } else if (!late_) {
     late_ = ending_.model_of_others();
   }
@@ -197,6 +200,7 @@ void Rounds::boundary() {
   steps_.look_at_swarm();
   if (phase_ == Phase::kSettling && !ending_.settling().active()) resume_training();
   if (phase_ == Phase::kTraining && steps_.all_taken()) begin_settling();
+  if (phase_ == Phase::kSettling && sharing_.holds_replica() && holds_final_) return take_end_of_log();
   if (waits_to_adopt()) return wait();
   if (adopts()) return replace_params();
   const bool overlap = steps_.pace().overlap();
@@ -318,6 +322,16 @@ void Rounds::replace_params() {
   if (std::exchange(holds_final_, false)) ending_.took_final_model();
   state_ = State::kWorking;
   jobs_.checkpoints().replace_then(std::exchange(adopted_, nullptr), [this] { state_ = State::kBoundary; });
+}
+
+// Of updates. The own steps since the pause began go, as no entry will count them.
+void Rounds::take_end_of_log() {
+  holds_final_ = false;
+  ending_.took_final_model();
+  sharing_.publish_nothing();
+  sharing_.drop_decided();
+  state_ = State::kWorking;
+  sharing_.apply_decided_then([this] { state_ = State::kBoundary; });
 }
 
 // Stops sharing, goes back to the last good state, and halves the learning rate for a while.

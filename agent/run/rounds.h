@@ -102,6 +102,7 @@ class Rounds {
   bool adopts();
   bool waits_to_adopt() const;
   void replace_params();
+  void take_end_of_log();
   void resume_training();
   void wait(Duration time = kPause);
   void look_at_loop();

@@ -79,6 +79,12 @@ std::vector<SwarmSampler::Rank> SwarmSampler::ranks(size_t* own) const {
   return all;
 }
 
+bool SwarmSampler::pauses(const PeerId& peer) const {
+  const Member* member = membership_.find(peer);
+  return member != nullptr && answered(*member) && member->record.meta.role == Role::kAgent &&
+         member->record.meta.pause != Pause::kNone;
+}
+
 std::optional<PeerId> SwarmSampler::choose_among(const std::vector<PeerId>& peers) {
   const TimePoint now = clock_.now();
   std::vector<PeerId> free;

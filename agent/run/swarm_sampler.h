@@ -52,6 +52,7 @@ class SwarmSampler final : public PeerSampler {
   // The swarm's group. Of two agents with the same name the smaller id counts, so that a group is never larger than its
   // list. REQUIRES: group_size > 0.
   std::vector<Participant> group() override;
+  bool pauses(const PeerId& peer) const override;
   // The group is full without this agent.
   bool outside_group();
 

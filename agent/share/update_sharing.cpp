@@ -16,6 +16,8 @@ constexpr Duration kGather = std::chrono::milliseconds(500);  // without another
 constexpr Duration kGatherMax = std::chrono::seconds(3);
 constexpr Duration kCatchUpMax = std::chrono::seconds(10);  // then it trains on what it has
 constexpr uint32_t kSilentRounds = 3;
+constexpr Duration kAskAgain = std::chrono::milliseconds(250);  // whether the others have more entries
+constexpr Duration kEndOfLog = std::chrono::seconds(1);         // without any more
 
 }  // namespace
 
@@ -155,8 +157,7 @@ void UpdateSharing::think() {
 
 // A replica that is still old is brought up to date first: steps from it would be lost.
 void UpdateSharing::look_at_progress() {
-  uint64_t length = 0;
-  for (uint32_t i = 0; i < model_.slices().size(); ++i) length += group_.log(i).head().length;
+  const uint64_t length = log_length();
   silent_rounds_ = length == std::exchange(log_length_, length) ? silent_rounds_ + 1 : 0;
   if (!catching_up_) return;
   const bool late = clock_.now() - *began_ > kCatchUpMax;
@@ -175,11 +176,28 @@ bool UpdateSharing::gathering() {
   return now - *gathers_since_ < kGatherMax && now - roster_since_ < kGather;
 }
 
-bool UpdateSharing::others_have_begun() const {
-  for (uint32_t i = 0; i < model_.slices().size(); ++i) {
-    if (group_.log(i).head().length > 0) return true;
+bool UpdateSharing::others_have_begun() const { return log_length() > 0 || group_.behind() > 0; }
+
+uint64_t UpdateSharing::log_length() const {
+  uint64_t length = 0;
+  for (uint32_t i = 0; i < model_.slices().size(); ++i) length += group_.log(i).head().length;
+  return length;
+}
+
+// A member whose head is not greater answers nothing, so that silence for the time of several answers is the answer.
+bool UpdateSharing::holds_end_of_log() {
+  const TimePoint now = clock_.now();
+  const bool begins = now - asked_ >= kEndOfLog;
+  if (now - asked_ >= kAskAgain) {
+    asked_ = now;
+    group_.ask_for_news();
   }
-  return group_.behind() > 0;
+  const uint64_t length = log_length();
+  if (begins || length != unchanged_length_ || group_.behind() > 0) {
+    unchanged_length_ = length;
+    unchanged_since_ = now;
+  }
+  return now - unchanged_since_ >= kEndOfLog;
 }
 
 void UpdateSharing::apply_decided_then(Next next) {

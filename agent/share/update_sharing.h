@@ -41,6 +41,7 @@ class UpdateSharing final : public Sharing {
   bool gathering() override;
   bool others_have_begun() const override;
   bool catching_up() const override { return catching_up_; }
+  bool holds_end_of_log() override;
   void settle(bool on) override { group_.settle(on); }
   bool agreed(size_t others) const override;
 
@@ -50,6 +51,7 @@ class UpdateSharing final : public Sharing {
   void look_at_step();
   void think();
   void finish();
+  uint64_t log_length() const;  // of all slices
 
   UpdateModel& model_;
   UpdateGroup& group_;
@@ -65,8 +67,11 @@ class UpdateSharing final : public Sharing {
   std::optional<TimePoint> gathers_since_;
   TimePoint roster_since_;
   uint64_t roster_ = 0;         // its hash, while members gather
-  uint64_t log_length_ = 0;     // of all slices, at the end of the last round
+  uint64_t log_length_ = 0;     // at the end of the last round
   uint32_t silent_rounds_ = 0;  // without any entry
+  TimePoint asked_;             // holds_end_of_log() asked for more
+  TimePoint unchanged_since_;   // the log, of which that heard nothing more
+  uint64_t unchanged_length_ = 0;
   Done done_;
   std::unique_ptr<FinalSlices> final_;  // null: nothing is sent before the boundary
   bool sending_ = false;                // the worker has slices that were final before

@@ -476,6 +476,12 @@ bool UpdateGroup::heard() const {
   return std::all_of(slices_.begin(), slices_.end(), [](const auto& slice) { return slice->entry_round() > 0; });
 }
 
+void UpdateGroup::ask_for_news() {
+  for (uint32_t i = 0; i < slices_.size(); ++i) {
+    if (slices_[i]->collecting() == nullptr) messages_.ask_anyone(i);
+  }
+}
+
 void UpdateGroup::tick() {
   messages_.tick();
   if (boundary_ || round_.ended()) return;

@@ -108,6 +108,8 @@ class UpdateGroup {
   // ends, or the codec does more than round (fp32, bf16, int8, int4 round). REQUIRES: no boundary is under way, x is R.
   bool resume_with_residual(std::span<float> x, std::function<void()> trainable);
   bool has_news() const;  // catch_up() would move the replica
+  // Asks another member for what each log may lack. For members without rounds, which hear of no entries.
+  void ask_for_news();
   // This member is sick: its next boundary drops its own work and makes x the replica.
   void drop_own_work() { drop_ = true; }
 

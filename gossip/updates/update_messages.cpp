@@ -250,7 +250,7 @@ void UpdateMessages::hear(const PeerId& from, uint32_t slice, const LogHead& hea
 
 void UpdateMessages::on_pull(const PeerId& from, const LogPull& pull) {
   if (pull.slice >= slices_.size()) return ignore();
-  if (!is_member(from)) return;
+  if (!sampler_.pauses(from) && !is_member(from)) return;
   if (lost(from, round_.number(), pull.slice, 2)) return;
   if (pull.round <= kUpdateRoundMax) note(from, pull.group, pull.round);
   UpdateSlice& slice = *slices_[pull.slice];

@@ -102,7 +102,8 @@ const ExchangeCase kUpdatesOverlapped{
 
 INSTANTIATE_TEST_SUITE_P(Each, Pauses, testing::Values(kPairs, kPairsOverlapped, kGroup, kUpdates, kUpdatesOverlapped),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(Each, PausesOverTheEnd, testing::Values(kPairs, kPairsOverlapped, kGroup), name_of);
+INSTANTIATE_TEST_SUITE_P(Each, PausesOverTheEnd,
+                         testing::Values(kPairs, kPairsOverlapped, kGroup, kUpdates, kUpdatesOverlapped), name_of);
 
 }  // namespace
 }  // namespace starling
