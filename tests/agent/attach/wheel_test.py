@@ -1,6 +1,6 @@
 """The wheel in a fresh environment: what its files ask of a system, the program, and two loops that train.
 
-Makes it by tools/wheel. The Python with torch is this one, or the one that STARLING_PYTORCH names.
+Makes it by tools/wheel.
 """
 
 import functools
@@ -13,22 +13,10 @@ import sys
 import time
 import zipfile
 
-ROOT = pathlib.Path(os.environ.get('STARLING_ROOT', pathlib.Path(__file__).resolve().parents[3]))
-sys.path.insert(0, str(ROOT / 'tests/e2e'))
-sys.dont_write_bytecode = True
-
-if importlib.util.find_spec('torch') is None:
-  named = os.environ.get('STARLING_PYTORCH')
-  if named and os.environ.get('STARLING_PYTORCH_TRIED') is None:
-    os.execve(named, [named, *sys.argv], {**os.environ, 'STARLING_PYTORCH_TRIED': '1'})
-  print('1..0 # SKIP no torch here: tools/setup fetches it with build/deps, or STARLING_PYTORCH=PYTHON names one')
-  sys.exit(0)
-
-import swarm as processes  # noqa: E402
+from attach_case import PATIENCE, ROOT, processes
 
 BOUNDS = {'GLIBC': (2, 34), 'GLIBCXX': (3, 4, 29), 'CXXABI': (1, 3, 13)}  # of RHEL 9
 BYTES_MAX = 8 << 20
-PATIENCE = 180  # seconds; on a busy machine a Python takes a minute to import torch
 SCRIPT = """
 import sys, torch, starling
 assert 'site-packages' in starling.__file__, starling.__file__
