@@ -24,22 +24,26 @@ AskedAddresses::AskedAddresses(std::vector<Endpoint> addresses, const Endpoint& 
 }
 
 // The number stays the same, because the answer to an earlier Join may be on its way.
-void AskedAddresses::ask(size_t index, const PeerRecord& self, const std::string& settings) {
+void AskedAddresses::ask(size_t index, const PeerRecord& self, const std::string& settings,
+                         const std::string& signature) {
   nonces_[index] = secret_number(secret_, index);
   const bool asks_briefly = shown_[index] >= kLostMin && !short_[index];
   const uint64_t cookie = asks_briefly ? 0 : cookies_[index];
   shown_[index] += cookie != 0;
-  outbox_.send({addresses_[index]}, Join{self, settings, nonces_[index], cookie});
+  Join join{self, settings, nonces_[index], cookie};
+  join.signature = signature;
+  outbox_.send({addresses_[index]}, join);
 }
 
-bool AskedAddresses::show_cookie(const BootstrapMessage& message, const PeerRecord& self, const std::string& settings) {
+bool AskedAddresses::show_cookie(const BootstrapMessage& message, const PeerRecord& self, const std::string& settings,
+                                 const std::string& signature) {
   const auto* asks = std::get_if<JoinCookie>(&message);
   if (!asks) return false;
   const std::optional<size_t> index = index_of(asks->nonce);
   if (index && shown_[*index] >= kLostMin) short_[*index] = true;
   if (index && cookies_[*index] != asks->cookie) {  // the same again: it is not what opens that door
     cookies_[*index] = asks->cookie;
-    ask(*index, self, settings);
+    ask(*index, self, settings, signature);
   }
   return true;
 }

@@ -21,9 +21,11 @@ class AskedAddresses {
 
   size_t count() const { return addresses_.size(); }
   const Endpoint& address(size_t index) const { return addresses_[index]; }
-  void ask(size_t index, const PeerRecord& self, const std::string& settings);
+  // `signature`: of the settings, as in Join.
+  void ask(size_t index, const PeerRecord& self, const std::string& settings, const std::string& signature);
   // A JoinCookie from an address that was asked: asks there again with it. False: it is another message.
-  bool show_cookie(const BootstrapMessage& message, const PeerRecord& self, const std::string& settings);
+  bool show_cookie(const BootstrapMessage& message, const PeerRecord& self, const std::string& settings,
+                   const std::string& signature);
   // Which address was asked for this JoinReply or JoinRefused; nullopt: none, or it is another message.
   std::optional<size_t> answered(const BootstrapMessage& message);
   std::string list() const;  // for people: "a:1, b:2", of many the first ones

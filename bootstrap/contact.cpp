@@ -35,13 +35,16 @@ void Contact::tick() {
   if (refused_ && now - *refused_ >= kRefusalPatience) state_ = State::kRefused;
   if (state_ != State::kSearching || now < next_attempt_) return;
   ++attempts_;
-  for (size_t i = 0; i < asked_.count(); ++i) asked_.ask(i, membership_.self(), options_.settings);
+  for (size_t i = 0; i < asked_.count(); ++i) asked_.ask(i, membership_.self(), options_.settings, options_.signature);
   backoff_ = std::min(2 * backoff_, options_.retry_max);
   next_attempt_ = now + options_.retry_min + from_seconds(rng_.uniform() * seconds(backoff_ - options_.retry_min));
 }
 
 void Contact::handle(const FrameHeader& header, const BootstrapMessage& message) {
-  if (state_ != State::kSearching || asked_.show_cookie(message, membership_.self(), options_.settings)) return;
+  const auto shows_cookie = [&] {
+    return asked_.show_cookie(message, membership_.self(), options_.settings, options_.signature);
+  };
+  if (state_ != State::kSearching || shows_cookie()) return;
   const std::optional<size_t> asked = asked_.answered(message);
   if (!asked) return;
   if (const auto* reply = std::get_if<JoinReply>(&message)) {
@@ -63,13 +66,16 @@ std::string Contact::why_not(const JoinReply& reply) const {
   if (!options_.settings.empty()) {
     if (reply.settings.empty() || reply.settings == options_.settings) return "";
     const bool same = options_.compare && options_.compare(options_.settings, reply.settings).empty();
-    return same ? "" : refusal_text(options_, "it welcomes this agent with other settings", reply.settings);
-  }
-  if (options_.wanted != 0 && swarm_id_of(reply.settings) != options_.wanted) {
+    if (!same) return refusal_text(options_, "it welcomes this agent with other settings", reply.settings);
+  } else if (options_.wanted != 0 && swarm_id_of(reply.settings) != options_.wanted) {
     return "belongs to another swarm than --swarm names";
   }
-  const std::string problem = options_.problem_of ? options_.problem_of(reply.settings) : "";
+  const std::string problem = problem_of(reply);
   return problem.empty() ? "" : "has settings that this program cannot use: " + problem;
+}
+
+std::string Contact::problem_of(const JoinReply& reply) const {
+  return options_.problem_of ? options_.problem_of(reply.settings, reply.signature) : "";
 }
 
 void Contact::take(size_t asked, const FrameHeader& header, const JoinReply& reply) {
@@ -86,7 +92,8 @@ void Contact::take(size_t asked, const FrameHeader& header, const JoinReply& rep
     if (begins_too && options_.settings < reply.settings) return;
   }
   settings_ = reply.settings.empty() ? options_.settings : reply.settings;
-  for (const PeerRecord& record : reply.members) membership_.add(record);
+  signature_ = reply.settings.empty() || !problem_of(reply).empty() ? options_.signature : reply.signature;
+  for (const PeerRecord& record : reply.members) membership_.add(record, header.sender);
   membership_.prove(header.sender, header.generation);
   state_ = State::kAnswered;
 }

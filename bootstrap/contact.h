@@ -25,11 +25,13 @@ struct ContactOptions {
   std::vector<Endpoint> bootstrap;
   std::vector<Endpoint> known;  // members of an earlier life: asked as well, but by now another swarm may listen there
   std::string settings;         // own; empty: adopt
+  std::string signature{};      // of the own settings; empty: the swarm is open, or this agent has none
   uint64_t wanted = 0;          // only the settings with this hash are adopted; 0: any
   // As in RouterOptions: lists the differences between two settings texts. Without it any two different texts conflict.
   std::function<std::string(const std::string& ours, const std::string& theirs)> compare;
-  // What is wrong with a settings text that would be adopted; empty: nothing. Without it any text is adopted.
-  std::function<std::string(const std::string& settings)> problem_of;
+  // What is wrong with a settings text that would be adopted, and with the signature of the swarm's key beside it;
+  // empty: nothing. Without it any text is adopted.
+  std::function<std::string(const std::string& settings, const std::string& signature)> problem_of;
   FindPath find_path{};
   Duration retry_min = std::chrono::milliseconds(250);
   Duration retry_max = std::chrono::seconds(5);
@@ -44,7 +46,8 @@ class Contact {
   void tick();
   void handle(const FrameHeader& header, const BootstrapMessage& message);  // JoinReply, JoinRefused
   State state() const { return state_; }
-  const std::string& settings() const { return settings_; }  // of the swarm, in its members' words
+  const std::string& settings() const { return settings_; }    // of the swarm, in its members' words
+  const std::string& signature() const { return signature_; }  // of the settings; empty: it has none
   bool refused_by_some() const { return !refusals_.empty(); }
   // An address that was given lets nobody in without its ticket.
   bool closed() const { return asked_.surely_closed(options_.find_path, options_.bootstrap.size()); }
@@ -58,6 +61,7 @@ class Contact {
   void pass_over(size_t asked, const PeerId& peer, const std::string& why);
   void hear_of_other_self(size_t asked, const JoinRefused& refused);
   std::string why_not(const JoinReply& reply) const;
+  std::string problem_of(const JoinReply& reply) const;
   std::string why_closed() const;
 
   ContactOptions options_;
@@ -66,7 +70,7 @@ class Contact {
   Rng rng_;
   AskedAddresses asked_;
   State state_ = State::kSearching;
-  std::string settings_;
+  std::string settings_, signature_;
   std::map<size_t, std::string> refusals_;  // by index of the address: why this agent cannot join there
   std::optional<TimePoint> refused_;        // first
   TimePoint started_, next_attempt_;

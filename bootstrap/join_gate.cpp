@@ -32,7 +32,8 @@ bool TokenBucket::take(TimePoint now, double per_second, double most) {
 
 JoinGate::Verdict JoinGate::judge(const std::string& host, const Join& join, bool known) {
   // Before it shows a cookie, since the oldest programs know of none.
-  if (join.record.meta.phase == Phase::kJoining && join.revision < kProtocolRevision) {
+  const bool waits = join.record.meta.phase == Phase::kJoining && join.revision < kOpenRevision;
+  if (waits || (sealed_ && join.revision < kProtocolRevision)) {
     return may_answer(host) ? Verdict::kOlder : Verdict::kTooMany;
   }
   const TimePoint now = clock_.now();

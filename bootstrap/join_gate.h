@@ -34,10 +34,12 @@ inline uint64_t process_secret(uint64_t given, uint64_t rng_seed) { return given
 
 class JoinGate {
  public:
-  // `secret`: nobody else may guess it.
-  JoinGate(uint64_t secret, const Clock& clock) : secret_(secret), clock_(clock) {}
+  // `secret`: nobody else may guess it. `sealed`: records are signed here.
+  JoinGate(uint64_t secret, const Clock& clock, bool sealed = false)
+      : secret_(secret), clock_(clock), sealed_(sealed) {}
 
-  // kOlder: a newcomer with a program that is too old to get the model here.
+  // kOlder: a newcomer with a program that is too old to get the model here; or, where records are signed, too old to
+  // sign its own or, as a reader, to read them.
   enum class Verdict { kOpen, kShowCookie, kTooMany, kOlder };
   // `source`: the host that sent the Join; `known`: its record is that of a living member.
   Verdict judge(const std::string& source, const Join& join, bool known);
@@ -74,6 +76,7 @@ class JoinGate {
 
   const uint64_t secret_;
   const Clock& clock_;
+  const bool sealed_;
   std::map<std::string, Source> sources_;
   struct Unshown {
     TimePoint first;

@@ -61,10 +61,10 @@ class Forward final : public Router::Handler {
 }  // namespace
 
 struct Registry::Swarm {
-  Swarm(const RouterOptions& options, std::string name_in, const std::string& settings, Transport& transport,
-        const Clock& clock)
+  Swarm(const RouterOptions& options, std::string name_in, const std::string& settings, const std::string& signature,
+        Transport& transport, const Clock& clock)
       : name(std::move(name_in)), inbox(transport), router(options, inbox, clock), seen(clock.now()) {
-    router.set_settings(settings);
+    router.set_settings(settings, signature);
   }
   size_t agents() const {
     size_t count = 0;
@@ -95,20 +95,20 @@ class Registry::Seeds final : public Outbox {
       return;
     }
     if (!since_) since_ = now;
-    for (size_t i = 0; i < asked_.count(); ++i) asked_.ask(i, registry_.options_.self, "");
+    for (size_t i = 0; i < asked_.count(); ++i) asked_.ask(i, registry_.options_.self, "", "");
   }
   TimePoint next_deadline() const { return asked_.count() == 0 ? TimePoint::max() : next_; }
 
   // False: it is no answer to a question of this.
   bool take(Listener& listener, const BootstrapMessage& message) {
-    if (asked_.show_cookie(message, registry_.options_.self, "")) return true;
+    if (asked_.show_cookie(message, registry_.options_.self, "", "")) return true;
     const std::optional<size_t> from = asked_.answered(message);
     if (!from) return false;
     since_ = registry_.clock_.now();
     if (const auto* refused = std::get_if<JoinRefused>(&message)) {
       trouble_ = asked_.address(*from).to_string() + " gives this registry no swarm to serve: " + refused->reason;
     } else if (const auto* reply = std::get_if<JoinReply>(&message); !reply->settings.empty()) {
-      registry_.begin_as_told(listener, reply->settings);
+      registry_.begin_as_told(listener, *reply);
     }
     return true;
   }
@@ -149,10 +149,15 @@ Registry::Registry(RegistryOptions options, Transport& transport, const Clock& c
       transport_(transport),
       clock_(clock),
       secret_(process_secret(options_.secret, options_.rng_seed)),
-      gate_(secret_, clock),
+      gate_(secret_, clock, options_.keys != nullptr),
       rng_seed_(options_.rng_seed),
       seeds_(std::make_unique<Seeds>(*this)) {
   STARLING_CHECK(options_.compare != nullptr && options_.read != nullptr);
+  seal();
+}
+
+void Registry::seal() {
+  if (options_.keys) options_.keys->seal(options_.self);
 }
 
 Registry::~Registry() = default;
@@ -213,6 +218,7 @@ std::vector<std::string> Registry::take_troubles() {
 
 void Registry::move_to(const Endpoint& endpoint) {
   options_.self.endpoint = endpoint;
+  seal();
   for (const auto& [id, swarm] : swarms_) swarm->router.move_to(endpoint);
 }
 
@@ -301,7 +307,7 @@ Registry::Swarm* Registry::swarm_to_join(Listener& listener, const FrameHeader& 
     }
     return nullptr;
   }
-  const SettingsRead read = options_.read(join.settings);
+  const SettingsRead read = options_.read(join.settings, join.signature);
   if (!read.problem.empty()) {
     refuse(join, "this registry cannot use the settings: " + read.problem);
     return nullptr;
@@ -327,7 +333,7 @@ Registry::Swarm* Registry::swarm_to_join(Listener& listener, const FrameHeader& 
     refuse(join, fmt::format("this registry serves {} swarms, its limit", swarms_.size()));
     return nullptr;
   }
-  return begin(listener, join.settings, read);
+  return begin(listener, join.settings, join.signature, read);
 }
 
 Registry::Swarm* Registry::swarm_to_read(const Join& join, const std::string& source) {
@@ -345,23 +351,26 @@ Registry::Swarm* Registry::swarm_to_read(const Join& join, const std::string& so
   return nullptr;
 }
 
-Registry::Swarm* Registry::begin(Listener& listener, const std::string& settings, const SettingsRead& read) {
+Registry::Swarm* Registry::begin(Listener& listener, const std::string& settings, const std::string& signature,
+                                 const SettingsRead& read) {
   const uint64_t id = swarm_id_of(settings);
   const RouterOptions options{
-      options_.self, read.membership, options_.seeds, ++rng_seed_, options_.compare, secret_, {}, options_.revocations};
+      options_.self,        read.membership, options_.seeds, ++rng_seed_, options_.compare, secret_, {},
+      options_.revocations, options_.keys};
   Swarm* namesake = largest_of(read.name);
-  const auto added = swarms_.emplace(id, std::make_unique<Swarm>(options, read.name, settings, transport_, clock_));
+  const auto added =
+      swarms_.emplace(id, std::make_unique<Swarm>(options, read.name, settings, signature, transport_, clock_));
   note_namesake(*added.first->second, namesake);
   listener.on_swarm(read.name, id);
   return added.first->second.get();
 }
 
-void Registry::begin_as_told(Listener& listener, const std::string& settings) {
-  const uint64_t id = swarm_id_of(settings);
+void Registry::begin_as_told(Listener& listener, const JoinReply& reply) {
+  const uint64_t id = swarm_id_of(reply.settings);
   if (swarms_.contains(id) || (options_.only != 0 && options_.only != id)) return;
-  const SettingsRead read = options_.read(settings);
+  const SettingsRead read = options_.read(reply.settings, reply.signature);
   if (read.problem.empty()) {
-    begin(listener, settings, read);
+    begin(listener, reply.settings, reply.signature, read);
   } else {
     seeds_->complain("this registry cannot serve the swarm there: " + read.problem);
   }

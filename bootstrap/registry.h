@@ -33,10 +33,12 @@ struct RegistryOptions {
   uint64_t rng_seed = 1;
   uint64_t only = 0;  // the id of the one swarm to serve; 0: any
   std::function<std::string(const std::string&, const std::string&)> compare;  // as in RouterOptions
-  std::function<SettingsRead(const std::string&)> read;
+  // `signature`: of the swarm's key, as in Join and JoinReply; it is judged too.
+  std::function<SettingsRead(const std::string& settings, const std::string& signature)> read;
   uint64_t secret = 0;                 // as in RouterOptions
   Revocations* revocations = nullptr;  // likewise
   FindPath find_path{};
+  const MemberKeys* keys = nullptr;  // as in RouterOptions
 };
 
 class Registry {
@@ -75,8 +77,9 @@ class Registry {
   Swarm* swarm_to_read(const Join& join, const std::string& source);
   const Swarm* swarm_meant(const FrameHeader& header, const Join& join, const SettingsRead& read) const;
   bool let_in(const Join& join, const std::string& source);
-  Swarm* begin(Listener& listener, const std::string& settings, const SettingsRead& read);
-  void begin_as_told(Listener& listener, const std::string& settings);
+  Swarm* begin(Listener& listener, const std::string& settings, const std::string& signature, const SettingsRead& read);
+  void begin_as_told(Listener& listener, const JoinReply& reply);
+  void seal();  // the own record
   void forget_empty(Listener& listener);
   std::vector<Swarm*> living_swarms() const;
   Swarm* largest_of(const std::string& name) const;

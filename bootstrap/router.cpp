@@ -31,6 +31,15 @@ constexpr const char* kExpiredText =
     "admit`; start with that ticket";
 constexpr const char* kNoMember = "of a member that is revoked or has expired";
 
+std::string describe_forged(const ForgedRecord& forged) {
+  return fmt::format(
+      "agent {} passes on a {} of agent {} that the latter did not sign for this swarm; it is not taken. Update the "
+      "program of {} where it is older than this one; else it lies: stop it, or remove it from a certified swarm "
+      "(starling revoke)",
+      forged.from.short_name(), forged.record.farewell ? "farewell" : "record", forged.record.id.short_name(),
+      forged.from.short_name());
+}
+
 template <typename... Calls>
 struct Overloaded : Calls... {
   using Calls::operator()...;
@@ -135,17 +144,19 @@ Router::Router(const RouterOptions& options, Transport& transport, const Clock& 
       secret_(process_secret(options.secret, options.rng_seed)),
       transport_(transport),
       clock_(clock),
-      membership_(options.membership, options.self, clock, *this, options.rng_seed, secret_, options.revocations),
+      membership_(options.membership, options.self, clock, *this, options.rng_seed, secret_, options.revocations,
+                  options.keys),
       donor_(*this),
       twins_(membership_.self(), clock, *this, secret_, options.sign),
-      gate_(secret_, clock),
+      gate_(secret_, clock, options.keys != nullptr),
       troubles_(clock) {
   STARLING_CHECK(options_.compare != nullptr);
   membership_.set_seeds(options.seeds);
 }
 
-void Router::set_settings(std::string settings) {
+void Router::set_settings(std::string settings, std::string signature) {
   settings_ = std::move(settings);
+  signature_ = std::move(signature);
   swarm_id_ = settings_.empty() ? 0 : swarm_id_of(settings_);
 }
 
@@ -250,8 +261,8 @@ void Router::look_at_sender(const FrameHeader& header, const std::string& source
     send({header.reply_to, header.sender}, Gossip{Updates{.alive = {record}}});
 }
 
-// What others say of this agent's id, and which newcomers the answers do not reach. One that names loopback is told at
-// the address that it asks from.
+// What others say of this agent's id, which of them pass on forged records, and which newcomers the answers do not
+// reach. One that names loopback is told at the address that it asks from.
 void Router::look_at_strangers() {
   if (const auto other = membership_.take_other_self()) twins_.on_record(*other);
   const Endpoint& own = membership_.self().endpoint;
@@ -262,6 +273,7 @@ void Router::look_at_strangers() {
                               "once that one is found dead",
                               print_name(*record), clock_text(record->version.generation)));
   }
+  if (const auto forged = membership_.take_forged()) troubles_.add(forged->from, describe_forged(*forged));
   const auto unreached = gate_.take_unreached();
   if (!unreached) return;
   const std::string text = describe_unreached(*unreached, own);
@@ -278,7 +290,7 @@ void Router::move_to(const Endpoint& endpoint) {
 }
 
 void Router::announce_leave() {
-  if (twins_.twin() && twins_.twin()->older) return twins_.part();
+  if (twins_.twin() && twins_.twin()->older) return twins_.part(membership_.farewell());
   membership_.announce_leave();
 }
 
@@ -372,7 +384,7 @@ void Router::answer_join(const FrameHeader& header, const Join& join, const std:
     }
   }
   ++counters_.joins;
-  send(newcomer, JoinReply{settings_, membership_.sample_records(kSyncRecordsMax), note_, join.nonce});
+  send(newcomer, JoinReply{settings_, membership_.sample_records(kSyncRecordsMax), note_, join.nonce, signature_});
 }
 
 void Router::refuse_for_room(const Join& join) {

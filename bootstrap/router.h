@@ -35,6 +35,7 @@ struct RouterOptions {
   uint64_t secret = 0;                 // of the process, for process_secret(); nobody else may guess it
   TwinWatch::Sign sign{};              // as TwinWatch's
   Revocations* revocations = nullptr;  // as Membership's
+  const MemberKeys* keys = nullptr;    // likewise
 };
 
 struct RouterCounters {
@@ -97,13 +98,14 @@ class Router final : public Outbox {
   Router(const RouterOptions& options, Transport& transport, const Clock& clock);
 
   // The text that the swarm agreed on; its hash is the swarm's id on every frame. Empty: none yet; the router then
-  // lets nobody in.
-  void set_settings(std::string settings);
+  // lets nobody in. `signature`: of the swarm's key, for newcomers; empty: the swarm is open, or this agent has none.
+  void set_settings(std::string settings, std::string signature = {});
   // For people: stands in the answers to newcomers.
   void set_note(std::string note) { note_ = std::move(note); }
   // The swarm that this agent's Joins name; 0: none.
   void want_swarm(uint64_t swarm_id) { wanted_ = swarm_id; }
   const std::string& settings() const { return settings_; }
+  const std::string& signature() const { return signature_; }
   uint64_t swarm_id() const { return swarm_id_; }  // 0: no settings yet
   uint64_t secret() const { return secret_; }      // of the process
 
@@ -147,7 +149,7 @@ class Router final : public Outbox {
   const uint64_t secret_;
   Transport& transport_;
   const Clock& clock_;
-  std::string settings_;
+  std::string settings_, signature_;
   std::string note_;
   uint64_t swarm_id_ = 0, wanted_ = 0;
   Membership membership_;

@@ -24,13 +24,14 @@ SeedCalls::SeedCalls(ContactOptions options, const Endpoint& own, Router& router
 
 void SeedCalls::begin(const std::string& settings) {
   options_.settings = settings;
+  options_.signature = router_.signature();
   contact_ = std::make_unique<Contact>(options_, router_.membership(), clock_, router_, rng_seed_, router_.secret());
   began_ = clock_.now();
 }
 
 void SeedCalls::handle(const FrameHeader& header, const BootstrapMessage& message) {
   if (contact_) contact_->handle(header, message);
-  if (asked_.show_cookie(message, router_.membership().self(), router_.settings())) return;
+  if (asked_.show_cookie(message, router_.membership().self(), router_.settings(), router_.signature())) return;
   if (const std::optional<size_t> asked = asked_.answered(message)) hear(*asked, header, message);
 }
 
@@ -49,7 +50,7 @@ void SeedCalls::hear(size_t asked, const FrameHeader& header, const BootstrapMes
   } else if (const auto* reply = std::get_if<JoinReply>(&message)) {
     if (!reply->note.empty()) address.note = who + reply->note;
     if (reply->settings == router_.settings()) {
-      for (const PeerRecord& record : reply->members) router_.membership().add(record);
+      for (const PeerRecord& record : reply->members) router_.membership().add(record, header.sender);
       router_.membership().prove(header.sender, header.generation);
     } else if (!reply->settings.empty()) {
       address.refusal =
@@ -84,7 +85,7 @@ void SeedCalls::call_again(bool all) {
     if (known) {
       addresses_[i] = {.answered = now};
     } else {
-      asked_.ask(i, router_.membership().self(), router_.settings());
+      asked_.ask(i, router_.membership().self(), router_.settings(), router_.signature());
     }
   }
 }

@@ -77,9 +77,9 @@ void TwinWatch::answer(const FrameHeader& header, uint64_t sequence) {
   answered_ = header.reply_to;
 }
 
-void TwinWatch::part() {
+void TwinWatch::part(const PeerRecord& farewell) {
   STARLING_CHECK(twin_.has_value());
-  outbox_.send({twin_->address, self_.id}, Gossip{Updates{.left = {self_}}});
+  outbox_.send({twin_->address, self_.id}, Gossip{Updates{.left = {farewell}}});
 }
 
 // Anybody may send it: of a twin that goes on nothing follows but that this agent begins again above it.

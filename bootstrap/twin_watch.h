@@ -39,7 +39,8 @@ class TwinWatch {
   void on_record(const PeerRecord& record);                        // of this id, by another process; asks there
   void handle(const FrameHeader& header, const Message& message);  // of a frame that names this id as its sender
   void tick();
-  void part();  // tells the older twin that this process ends. REQUIRES: there is one
+  // Tells the older twin that this process ends. `farewell`: its record. REQUIRES: there is one.
+  void part(const PeerRecord& farewell);
   TimePoint next_deadline() const;
 
   bool asking() const;                                            // some have neither answered nor been silent for long

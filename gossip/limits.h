@@ -8,9 +8,11 @@
 namespace starling {
 
 inline constexpr uint32_t kProtocolVersion = 2;
-// What a newcomer has to know besides; 1: to number its requests for the model, and to show the donor's cookie.
-// A newcomer of an older one is told so instead of being let in, since it would wait for its model for ever.
-inline constexpr uint32_t kProtocolRevision = 1;
+// What a newcomer has to know besides; 1: to number its requests for the model, and to show the donor's cookie; 2: to
+// sign its records. A newcomer of an older one is told so instead of being let in: it would wait for its model for
+// ever, or no member would take its records. Open swarms let in newcomers from kOpenRevision on.
+inline constexpr uint32_t kProtocolRevision = 2;
+inline constexpr uint32_t kOpenRevision = 1;
 
 // frames
 inline constexpr size_t kControlFrameBytesMax = 64 * 1024;
@@ -35,7 +37,9 @@ inline constexpr size_t kViewPagesMax = 1 + (kMembersMax + kTombstonesMax) / kSy
 inline constexpr uint64_t kOnlySwarm = UINT64_MAX;  // to a reader: the only one that is served there; the id of none
 inline constexpr size_t kNameBytesMax = 32;
 inline constexpr size_t kHostBytesMax = 255;
-inline constexpr size_t kProofBytes = 64;  // a signature
+inline constexpr size_t kProofBytes = 64;        // a signature
+inline constexpr size_t kRecordBytesMax = 1024;  // as its owner signs it, unpacked; three times what it takes now
+inline constexpr size_t kSealedBytesMax = kProofBytes + kRecordBytesMax / 8 * 9 + 16;  // packed, the worst case
 
 // exchanges
 inline constexpr size_t kBlocksMax = 1 << 17;  // a bitmap of 16 KiB

@@ -84,6 +84,8 @@ struct PeerRecord {
   Version version;
   Endpoint endpoint;
   MemberMeta meta;
+  bool farewell = false;  // its owner has left; of signed ones alone
+  std::string sealed{};   // these fields as their owner signed them (net/member_keys.h); empty: the swarm is open
 };
 
 }  // namespace starling

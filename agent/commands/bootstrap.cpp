@@ -26,10 +26,10 @@ namespace {
 
 constexpr Duration kStatusEvery = std::chrono::seconds(1);
 
-SettingsRead read_settings(const TrustConfig& own, const std::string& text) {
+SettingsRead read_settings(const TrustConfig& own, const std::string& text, const std::string& signature) {
   try {
     const AgreedSettings agreed = parse_agreed_settings(text);
-    return {problem_of_trust(own, agreed.swarm.trust), agreed.swarm.name, agreed.swarm.membership};
+    return {problem_of_trust(own, agreed.swarm.trust, text, signature), agreed.swarm.name, agreed.swarm.membership};
   } catch (const ConfigError& error) {
     return {error.what(), "", {}};
   }
@@ -83,12 +83,15 @@ int run_registry(const Config& given) {
   Warnings warnings(clock, nullptr, [](const std::string& text) { spdlog::warn(text); });
   Observers observers({&log, &warnings});
   RegistryLog listener(observers);
-  Registry registry({self, config.agent.bootstrap, own_rng_seed(place.id(), place.generation()) ^ unguessable_seed(),
-                     config.agent.swarm_id, describe_difference,
-                     [own = config.swarm.trust](const std::string& text) { return read_settings(own, text); },
-                     unguessable_seed(), trusted.revocations.get(),
-                     [&transport](const Endpoint& to) { return PathFound{.closed = transport.why_closed(to)}; }},
-                    transport, clock);
+  Registry registry(
+      {self, config.agent.bootstrap, own_rng_seed(place.id(), place.generation()) ^ unguessable_seed(),
+       config.agent.swarm_id, describe_difference,
+       [own = config.swarm.trust](const std::string& text, const std::string& signature) {
+         return read_settings(own, text, signature);
+       },
+       unguessable_seed(), trusted.revocations.get(),
+       [&transport](const Endpoint& to) { return PathFound{.closed = transport.why_closed(to)}; }, trusted.keys.get()},
+      transport, clock);
   TrustWatch trust_watch(place, trusted, transport, clock,
                          [&registry](std::string_view entries) { registry.revoke(entries); });
   place.store_address(self.endpoint);

@@ -19,6 +19,7 @@
 #include "compression/update_codec.h"
 #include "compression/update_sketch.h"
 #include "gossip/limits.h"
+#include "gossip/net/member_keys.h"
 #include "gossip/net/text.h"
 
 namespace starling {
@@ -249,8 +250,14 @@ bool same_settings(const SwarmConfig& a, const SwarmConfig& b) {
   return print_section(of_a, "swarm", KeyNames::kSettings) == print_section(of_b, "swarm", KeyNames::kSettings);
 }
 
-std::string problem_of_trust(const TrustConfig& own, const TrustConfig& theirs) {
-  if (own.kind == Trust::kAuto || own == theirs) return "";
+std::string problem_of_trust(const TrustConfig& own, const TrustConfig& theirs, const std::string& text,
+                             const std::string& signature) {
+  if (own.kind == Trust::kAuto || (own == theirs && !own.has_tickets())) return "";
+  if (own == theirs) {
+    if (is_signed_settings(own.key, text, signature)) return "";
+    return "the swarm's key has not signed them. The agent there has an older program, or it lies: update it, or name "
+           "the address of another member with --bootstrap";
+  }
   if (!theirs.has_tickets()) return "they are of a swarm without tickets, and this agent was given one";
   return "they are of a swarm with other tickets than this agent was given: ask for one of that swarm";
 }

@@ -42,8 +42,10 @@ SwarmConfig parse_swarm_settings(const std::string& text, const std::string& whe
 // begins a swarm needs one. So do trust: auto and any other, and two of trust: ticket where one has no key yet.
 bool same_settings(const SwarmConfig& a, const SwarmConfig& b);
 
-// For people: why an agent of this trust does not take settings with that one. Empty: it does; `auto` takes all.
-std::string problem_of_trust(const TrustConfig& own, const TrustConfig& theirs);
+// For people, with the remedy: why an agent of this trust does not take a text with that one, and with this signature
+// of the swarm's key. Empty: it does; `auto` takes all.
+std::string problem_of_trust(const TrustConfig& own, const TrustConfig& theirs, const std::string& text,
+                             const std::string& signature);
 
 struct AgreedSettings {
   SwarmConfig swarm;

@@ -116,8 +116,9 @@ constexpr auto fields(Of<MembershipCounters>) {
   using T = MembershipCounters;
   return all_counters<T>(field("probes", &T::probes), field("probes_failed", &T::probes_failed),
                          field("refutations", &T::refutations), field("false_suspicions", &T::false_suspicions),
-                         field("updates_refused", &T::updates_refused), field("identity_clashes", &T::identity_clashes),
-                         field("table_full", &T::table_full), field("stalls", &T::stalls));
+                         field("updates_refused", &T::updates_refused), field("records_forged", &T::records_forged),
+                         field("identity_clashes", &T::identity_clashes), field("table_full", &T::table_full),
+                         field("stalls", &T::stalls));
 }
 
 constexpr auto fields(Of<StepBreakdown>) {

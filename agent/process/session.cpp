@@ -94,6 +94,8 @@ AgentOptions agent_options(const Trusted& trusted, const StatePlace& place, cons
   options.secret = unguessable_seed();
   options.sign = [&place](std::span<const std::byte> text) { return place.sign(text); };
   options.revocations = trusted.revocations;
+  options.keys = trusted.keys;
+  if (trusted.keys) options.sign_settings = [&place](const std::string& text) { return place.signature_of(text); };
   options.last_address = place.last_address();
   return options;
 }
@@ -169,7 +171,7 @@ void Session::begin(Hooks hooks) {
                          hooks_.make_trainer,
                          [this](uint64_t swarm_id, const std::string& settings) -> std::unique_ptr<StateKeeper> {
                            hooks_.entered();
-                           place_.store_settings(settings);
+                           place_.store_settings(settings, agent_->router().signature());
                            keep_shard(trusted_.config.agent.data, place_);
                            if (!trusted_.keys && others_reach(trusted_.config.agent)) {
                              warn_of_open_swarm(advertise(), place_.folder());

@@ -17,6 +17,7 @@
 #include "agent/state/private_file.h"
 #include "gossip/limits.h"
 #include "gossip/net/hash.h"
+#include "gossip/net/member_keys.h"
 #include "gossip/net/revocations.h"
 
 namespace starling {
@@ -26,6 +27,7 @@ constexpr size_t kStopBytesMax = 32, kShardBytesMax = 4096;
 constexpr const char* kAddressFile = "address";
 constexpr const char* kTicketFile = "ticket";
 constexpr const char* kRevokedFile = "revoked";
+constexpr const char* kSignatureFile = "settings.sig";
 
 }  // namespace
 
@@ -49,7 +51,7 @@ StatePlace::StatePlace(const std::string& folder, const KeySeed* identity) : fol
   if (auto key = load_swarm_key(folder, &remark)) swarm_key_ = std::make_unique<Identity>(*std::move(key));
   if (!remark.empty()) spdlog::warn("{}", remark);
   certified_ = swarm_key_ && holds_admissions(folder);
-  for (const char* name : {"identity.key", "swarm.key", "generation", "settings.yaml", "stop_after"}) {
+  for (const char* name : {"identity.key", "swarm.key", "generation", "settings.yaml", kSignatureFile, "stop_after"}) {
     if (auto text = read_private_file(folder + "/" + name, kSettingsBytesMax)) files_[name] = *std::move(text);
   }
 }
@@ -67,8 +69,17 @@ std::string StatePlace::stored_settings() const {
   return text.value_or("");
 }
 
-void StatePlace::store_settings(const std::string& settings) const {
+void StatePlace::store_settings(const std::string& settings, const std::string& signature) const {
   if (stored_settings() != settings) store("settings.yaml", settings);
+  if (!signature.empty() && stored_signature() != signature) store(kSignatureFile, signature);
+}
+
+std::string StatePlace::stored_signature() const {
+  return read_private_file(folder_ + "/" + kSignatureFile, kProofBytes).value_or("");
+}
+
+std::string StatePlace::signature_of(const std::string& settings) const {
+  return swarm_key_ ? sign_settings(*swarm_key_, settings) : stored_signature();
 }
 
 void StatePlace::store_address(const Endpoint& own) const {

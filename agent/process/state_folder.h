@@ -32,9 +32,12 @@ class StatePlace {
   std::string settings_path() const { return folder_ + "/settings.yaml"; }
   // Empty: there is no such file. Throws if it is empty, and as read_private_file says.
   std::string stored_settings() const;
-  void store_settings(const std::string& settings) const;  // durably, or throws as write_private_file says
-  uint64_t raised_stop() const;                            // the step that the run was raised to; 0: never
-  void store_raised_stop(uint64_t steps) const;            // durably, or throws as write_private_file says
+  // With the signature of the swarm's key; empty: there is none. Durably, or throws as write_private_file says.
+  void store_settings(const std::string& settings, const std::string& signature = {}) const;
+  // Of the settings: made, where the swarm's key is here; else what is stored; empty: none. Throws likewise.
+  std::string signature_of(const std::string& settings) const;
+  uint64_t raised_stop() const;                  // the step that the run was raised to; 0: never
+  void store_raised_stop(uint64_t steps) const;  // durably, or throws as write_private_file says
   // For starling status and, where all members share one, the ticket that others join by; likewise.
   void store_address(const Endpoint& own) const;
   // Where the last process of this folder listened; nullopt: none has.
@@ -72,6 +75,7 @@ class StatePlace {
 
  private:
   void store(const std::string& name, const std::string& text) const;
+  std::string stored_signature() const;
 
   std::string folder_;
   mutable std::mutex mutex_;

@@ -38,7 +38,7 @@ Agent::Agent(const AgentOptions& options, const AgentParts& parts)
     : options_(options),
       parts_(parts),
       router_({own_record(options), options.config.swarm.membership, options.config.agent.bootstrap, options.rng_seed,
-               describe_difference, options.secret, options.sign, options.revocations.get()},
+               describe_difference, options.secret, options.sign, options.revocations.get(), options.keys.get()},
               parts.transport, parts.clock),
       swarm_clock_(router_.membership(), parts.clock),
       entry_(

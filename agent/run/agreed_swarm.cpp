@@ -43,15 +43,15 @@ bool AgreedSwarm::take_own(const Config& config, const std::string& stored) {
         "swarm, name a new folder with --state.",
         config.agent.state, describe_difference(agreed_settings(own, agreed.genesis_hash_hex), stored)));
   }
-  router_.set_settings(stored);
+  bring(stored);
   genesis_hash_ = agreed.genesis_hash_hex;
   if (config.has_swarm) take_wait(agreed.swarm.wait_for);
   config_ = agreed.swarm;
   return true;
 }
 
-void AgreedSwarm::take_words(const std::string& text) {
-  router_.set_settings(text);
+void AgreedSwarm::take_words(const std::string& text, const std::string& signature) {
+  router_.set_settings(text, signature);
   take_wait(parse_agreed_settings(text).swarm.wait_for);
 }
 
@@ -61,8 +61,8 @@ void AgreedSwarm::take_wait(uint32_t agreed) {
   config_.wait_for = agreed;
 }
 
-void AgreedSwarm::adopt(const std::string& text) {
-  router_.set_settings(text);
+void AgreedSwarm::adopt(const std::string& text, const std::string& signature) {
+  router_.set_settings(text, signature);
   adopted_ = true;
   const AgreedSettings agreed = parse_agreed_settings(text);
   config_ = agreed.swarm;
@@ -76,7 +76,7 @@ void AgreedSwarm::genesis_drawn(const std::string& own_hash) {
   own_genesis_hash_ = own_hash;
   if (!genesis_hash_.empty()) return;
   genesis_hash_ = own_hash;
-  router_.set_settings(agreed_settings(config_, own_hash));
+  bring(agreed_settings(config_, own_hash));
 }
 
 std::string AgreedSwarm::genesis_problem() const {

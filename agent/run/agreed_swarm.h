@@ -2,7 +2,9 @@
 // agent can draw the swarm's first params itself. The agreed text is the router's; its hash is the swarm's id.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "agent/config/config.h"
 #include "agent/train/model_kinds.h"
@@ -13,17 +15,19 @@ namespace starling {
 
 class AgreedSwarm {
  public:
-  // `router` outlives the object.
-  explicit AgreedSwarm(Router& router) : router_(router) {}
+  // The signature of the swarm's key for a text that this agent brings; empty: the swarm is open, or it has none.
+  using Sign = std::function<std::string(const std::string& settings)>;
+  // `router` outlives the object. `sign`: null for an open swarm.
+  explicit AgreedSwarm(Router& router, Sign sign = nullptr) : router_(router), sign_(std::move(sign)) {}
 
   // The settings of this agent's config, or `stored`: the agreed text of an earlier life in its state folder (empty:
   // none). The stored text counts if the config means the same, even if it is written differently or by another
   // version; throws std::runtime_error if it means another swarm. False: there are neither; they have to be adopted.
   [[nodiscard]] bool take_own(const Config& config, const std::string& stored);
-  // The text of the members that this agent has contacted.
-  void adopt(const std::string& text);
+  // The text of the members that this agent has contacted, with the signature that came with it.
+  void adopt(const std::string& text, const std::string& signature = {});
   // A member has the same settings in other words: its text is the older one, and names the swarm.
-  void take_words(const std::string& text);
+  void take_words(const std::string& text, const std::string& signature = {});
 
   // False: the first params have to be drawn, as the agreed text has their hash and nobody has said it.
   bool knows_genesis() const { return !genesis_hash_.empty(); }
@@ -39,9 +43,11 @@ class AgreedSwarm {
 
  private:
   void take_wait(uint32_t agreed);
+  void bring(const std::string& text) { router_.set_settings(text, sign_ ? sign_(text) : ""); }
   bool is_attached() const { return model_kind(config_.model.kind).attached; }
 
   Router& router_;
+  const Sign sign_;
   SwarmConfig config_;
   std::string own_genesis_hash_, genesis_hash_;  // hex; empty: not known yet
   bool adopted_ = false;

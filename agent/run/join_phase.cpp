@@ -18,9 +18,9 @@ constexpr Duration kTwinPatience = std::chrono::seconds(1);     // for an answer
 constexpr Duration kContactPatience = std::chrono::seconds(3);  // then an agent with a genesis begins alone
 
 // Of a text that a member answered with; empty: none.
-std::string settings_problem(const TrustConfig& own, const std::string& text) {
+std::string settings_problem(const TrustConfig& own, const std::string& text, const std::string& signature) {
   try {
-    return problem_of_trust(own, parse_agreed_settings(text).swarm.trust);
+    return problem_of_trust(own, parse_agreed_settings(text).swarm.trust, text, signature);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -33,7 +33,9 @@ ContactOptions contact_options(const Config& config, const KnownMembers& known, 
   for (const KnownMember& member : known.members) options.known.push_back(member.address);
   options.wanted = agent.swarm_id;
   options.compare = describe_difference;
-  options.problem_of = [own = config.swarm.trust](const std::string& text) { return settings_problem(own, text); };
+  options.problem_of = [own = config.swarm.trust](const std::string& text, const std::string& signature) {
+    return settings_problem(own, text, signature);
+  };
   options.find_path = find_path;
   return options;
 }
@@ -54,7 +56,7 @@ JoinPhase::JoinPhase(const AgentOptions& options, const AgentParts& parts, Route
       parts_(parts),
       router_(router),
       hooks_(std::move(hooks)),
-      swarm_(router),
+      swarm_(router, options.sign_settings),
       seeds_(contact_options(options.config, options.known, parts.find_path), options.advertise, router, parts.clock,
              options.rng_seed + 1),
       notice_(parts.clock),
@@ -172,12 +174,12 @@ JoinPhase::Returned JoinPhase::returned() const {
 }
 
 void JoinPhase::contact_answered() {
-  const std::string& agreed = seeds_.contact()->settings();
+  const Contact& contact = *seeds_.contact();
   if (trainer_) {
-    swarm_.take_words(agreed);
+    swarm_.take_words(contact.settings(), contact.signature());
     enter();
   } else {
-    swarm_.adopt(agreed);
+    swarm_.adopt(contact.settings(), contact.signature());
     make_trainer();
   }
 }

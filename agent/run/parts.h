@@ -16,6 +16,7 @@
 #include "bootstrap/path_found.h"
 #include "bootstrap/twin_watch.h"
 #include "gossip/clock.h"
+#include "gossip/net/member_keys.h"
 #include "gossip/net/revocations.h"
 #include "gossip/net/transport.h"
 #include "gossip/peer.h"
@@ -37,7 +38,10 @@ struct AgentOptions {
   uint64_t secret = 0;          // as in RouterOptions
   TwinWatch::Sign sign{};       // likewise
   std::shared_ptr<Revocations> revocations{};  // as in RouterOptions
-  std::optional<Endpoint> last_address{};      // of the last process of the state folder; nullopt: there was none
+  std::shared_ptr<const MemberKeys> keys{};    // likewise
+  // The signature of the swarm's key for a text that this agent brings; empty: it has none. Null: the swarm is open.
+  std::function<std::string(const std::string& settings)> sign_settings{};
+  std::optional<Endpoint> last_address{};  // of the last process of the state folder; nullopt: there was none
 };
 
 struct AgentParts {

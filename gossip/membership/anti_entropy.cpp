@@ -128,7 +128,8 @@ std::vector<PeerRecord> AntiEntropy::newer_records(const PeerId& from, const Syn
 }
 
 // Compares what `from` believes of one member with this agent's view. A dead state counts as an accusation only, since
-// each agent decides itself when a suspect is dead.
+// each agent decides itself when a suspect is dead. Where farewells are signed, this agent asks for that of a
+// member that left by its own view of it, and gives it in answer to such a view.
 void AntiEntropy::on_digest_entry(const PeerId& from, const DigestEntry& entry, bool reply_wanted, Sync& reply) {
   const auto state = static_cast<MemberState>(entry.state);
   if (entry.id == own_.id()) {
@@ -151,8 +152,14 @@ void AntiEntropy::on_digest_entry(const PeerId& from, const DigestEntry& entry, 
     }
     return;
   }
-  if (state == MemberState::kLeft) {
-    if (member.state != MemberState::kLeft) rules_.mark_left(*held);
+  const bool left = state == MemberState::kLeft, holds_left = member.state == MemberState::kLeft;
+  if (context_.keys && left != holds_left) {
+    if (left) reply.digest.push_back(digest_of(member));
+    if (holds_left) rules_.answer_about(*held);
+    return;
+  }
+  if (left) {
+    if (!holds_left) rules_.mark_left(*held);
   } else if (state != MemberState::kAlive) {
     if (member.state <= MemberState::kSuspect && entry.id != from && table_.is_live(from)) rules_.accuse(*held, from);
   }

@@ -68,7 +68,9 @@ void Dissemination::answer_about(MemberEntry& entry) {
       answers_.alive.push_back(record);
       answers_.suspect.push_back({record.id, record.version, own_.id()});
       break;
-    case MemberState::kLeft: answers_.left.push_back(record); break;
+    case MemberState::kLeft:
+      if (!context_.is_revoked(record.id)) answers_.left.push_back(record);
+      break;
   }
 }
 

@@ -29,8 +29,15 @@ struct MemberEvent {
   PeerId peer;
 };
 
+// A record or farewell that was not taken, since its owner did not sign it for this swarm.
+struct ForgedRecord {
+  PeerId from;  // the member that passed it on
+  PeerRecord record;
+};
+
 struct MembershipCounters {
   uint64_t probes = 0, probes_failed = 0, refutations = 0, false_suspicions = 0, updates_refused = 0;
+  uint64_t records_forged = 0;    // in a swarm with tickets: not signed by their owners for this swarm
   uint64_t identity_clashes = 0;  // records with this agent's id of another process: a later one, or at another address
   uint64_t table_full = 0;        // members turned away at kMembersMax, tombstones dropped at kTombstonesMax
   uint64_t stalls = 0;            // this agent was not run in time, so its expired timers were postponed
@@ -41,6 +48,7 @@ struct MembershipCounters {
     refutations += other.refutations;
     false_suspicions += other.false_suspicions;
     updates_refused += other.updates_refused;
+    records_forged += other.records_forged;
     identity_clashes += other.identity_clashes;
     table_full += other.table_full;
     stalls += other.stalls;

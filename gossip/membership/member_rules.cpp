@@ -110,6 +110,8 @@ void MemberRules::on_alive(const PeerRecord& record, Source source) {
   if (record.id == own_.id()) return own_news_.on_record(record);
   if (context_.is_revoked(record.id)) return;
   MemberEntry* entry = table_.find(record.id);
+  const bool is_news = !entry || record.version > entry->member.record.version;
+  if (is_news && !is_genuine(context_, record, false)) return;
   if (!believable(record, entry)) return;
   if (table_.member_count() >= kMembersMax && !table_.is_live(record.id) &&
       (!entry || record.version > entry->member.record.version)) {
@@ -200,25 +202,32 @@ void MemberRules::accuse(MemberEntry& entry, const PeerId& accuser) {
   queue_.put_suspect({record.id, record.version, accuser});
 }
 
-// Records are not signed, so any member could claim that another one left. Such a claim by a third party counts only
-// for exactly the version held here. A subject that is still there refutes it with its next version.
+// In an open swarm any member could claim that another one left. Such a claim by a third party counts there only for
+// exactly the version held here. A subject that is still there refutes it with its next version.
 void MemberRules::on_left(const PeerRecord& record, const PeerId& from) {
   if (record.id == own_.id()) return own_news_.on_left(record);
   MemberEntry* entry = table_.find(record.id);
   if (!entry) return;
   const Version& held = entry->member.record.version;
-  const bool counts = record.id == from ? record.version >= held : record.version == held;
+  const bool owners = context_.keys || record.id == from;  // a signed one is its owner's word, whoever passes it on
+  const bool counts = owners ? record.version >= held : record.version == held;
+  const bool is_news = record.version > held || entry->member.state != MemberState::kLeft;
+  if (counts && is_news && !is_genuine(context_, record, context_.keys != nullptr)) return;
   if (!counts || !believable(record, entry)) {
     if (record.version < held) dissemination_.answer_about(*entry);
     return;
   }
-  if (record.version > held) entry->member.record = record;
+  if (is_news && (record.version > held || record.farewell)) entry->member.record = record;
   if (entry->member.state != MemberState::kLeft) mark_left(*entry);
 }
 
 void MemberRules::mark_left(MemberEntry& entry) {
   table_.change_state(entry, MemberState::kLeft);
-  queue_.put_left(entry.member.record);
+  if (context_.keys && !entry.member.record.farewell) {
+    queue_.erase(entry.member.record.id);  // it was revoked, and signed no farewell
+  } else {
+    queue_.put_left(entry.member.record);
+  }
   events_.push_back({MemberEventKind::kLeft, entry.member.record.id});
 }
 

@@ -35,7 +35,8 @@ class MemberRules {
   void on_alive(const PeerRecord& record, Source source);
   void accuse(MemberEntry& entry, const PeerId& accuser);  // REQUIRES: the entry is alive or suspect
   void mark_left(MemberEntry& entry);
-  void drop_revoked();  // members that are revoked leave
+  void answer_about(MemberEntry& entry) { dissemination_.answer_about(entry); }  // to the sender of the message in hand
+  void drop_revoked();                                                           // members that are revoked leave
   void expire_suspicions();
   void reap_tombstones();
   std::vector<MemberEvent> take_events();

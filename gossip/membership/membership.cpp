@@ -28,8 +28,8 @@ constexpr size_t kToldOfRevocations = 8;  // members, by each that hears
 // The parts, each after those that it uses.
 struct Membership::Impl {
   Impl(const MembershipOptions& options, PeerRecord record, const Clock& clock, Outbox& outbox, uint64_t rng_seed,
-       uint64_t secret, Revocations* revocations)
-      : context{options, clock, outbox, Rng(rng_seed), secret, revocations},
+       uint64_t secret, Revocations* revocations, const MemberKeys* keys)
+      : context{options, clock, outbox, Rng(rng_seed), secret, revocations, keys},
         own(context, queue, health, std::move(record)) {
     STARLING_CHECK(options.probe_timeout < options.probe_interval && options.probe_timeout > Duration::zero());
   }
@@ -65,8 +65,8 @@ struct Membership::Impl {
 };
 
 Membership::Membership(const MembershipOptions& options, PeerRecord self, const Clock& clock, Outbox& outbox,
-                       uint64_t rng_seed, uint64_t secret, Revocations* revocations)
-    : impl_(std::make_unique<Impl>(options, std::move(self), clock, outbox, rng_seed, secret, revocations)) {}
+                       uint64_t rng_seed, uint64_t secret, Revocations* revocations, const MemberKeys* keys)
+    : impl_(std::make_unique<Impl>(options, std::move(self), clock, outbox, rng_seed, secret, revocations, keys)) {}
 
 Membership::~Membership() = default;
 
@@ -117,6 +117,7 @@ TimePoint Membership::next_deadline() const {
 // the one that the table holds alive for ever.
 void Membership::handle(const PeerId& from, const MembershipMessage& message, std::optional<uint64_t> generation) {
   if (from == impl_->own.id()) return;
+  impl_->context.begin_message(from);
   impl_->dissemination.clear_answers();
   if (!impl_->rules.introduced(from, message)) return;
   impl_->rules.on_updates(from, message);
@@ -145,7 +146,8 @@ void Membership::prove(const PeerId& peer, uint64_t generation) {
   if (entry && entry->member.record.version.generation == generation) impl_->table.prove(*entry);
 }
 
-void Membership::add(const PeerRecord& record) {
+void Membership::add(const PeerRecord& record, const PeerId& from) {
+  impl_->context.begin_message(from);
   impl_->dissemination.clear_answers();
   impl_->rules.on_alive(record, MemberRules::Source::kJoin);
   // A member that joins again with a version believed dead must be told, so that it refutes; otherwise it stays dead.
@@ -165,9 +167,10 @@ void Membership::update_self(const MemberMeta& meta) {
 void Membership::announce_leave() {
   if (!impl_->own.leave()) return;
   impl_->prober.stop();
+  const Gossip farewell{Updates{.left = {impl_->own.farewell()}}};
   for (const auto& [peer, entry] : impl_->table.rows()) {
     if (entry.member.state > MemberState::kSuspect) continue;
-    impl_->context.outbox.send(peer, Gossip{Updates{.left = {impl_->own.record()}}});
+    impl_->context.outbox.send(peer, farewell);
   }
 }
 
@@ -181,6 +184,8 @@ void Membership::move_to(const Endpoint& endpoint) {
 }
 
 const PeerRecord& Membership::self() const { return impl_->own.record(); }
+
+PeerRecord Membership::farewell() const { return impl_->own.farewell(); }
 
 const Member* Membership::find(const PeerId& peer) const {
   const MemberEntry* entry = impl_->table.find(peer);
@@ -229,10 +234,14 @@ std::vector<Sync> Membership::pages(uint64_t nonce) const { return impl_->anti_e
 std::vector<MemberEvent> Membership::take_events() { return impl_->rules.take_events(); }
 
 void Membership::hear_of_self(const PeerRecord& record) {
-  if (record.id == impl_->own.id()) impl_->own_news.on_record(record);
+  if (record.id != impl_->own.id()) return;
+  impl_->context.begin_message(record.id);
+  impl_->own_news.on_record(record);
 }
 
 std::optional<PeerRecord> Membership::take_other_self() { return impl_->own_news.take_other_self(); }
+
+std::optional<ForgedRecord> Membership::take_forged() { return std::exchange(impl_->context.forged, std::nullopt); }
 
 std::optional<PeerRecord> Membership::take_record_ahead() { return impl_->rules.take_record_ahead(); }
 

@@ -14,6 +14,7 @@
 #include "gossip/clock.h"
 #include "gossip/membership/member.h"
 #include "gossip/membership/options.h"
+#include "gossip/net/member_keys.h"
 #include "gossip/net/message.h"
 #include "gossip/net/outbox.h"
 #include "gossip/net/revocations.h"
@@ -24,9 +25,10 @@ namespace starling {
 class Membership {
  public:
   // `secret`: nobody else may guess it, since the numbers of pings follow from it and the random numbers.
-  // `revocations`: of a certified swarm, else null; may be shared, and outlives the object.
+  // `revocations`: of a certified swarm, else null; may be shared. `keys`: of a swarm with tickets, where records are
+  // signed, else null. Both outlive the object.
   Membership(const MembershipOptions& options, PeerRecord self, const Clock& clock, Outbox& outbox, uint64_t rng_seed,
-             uint64_t secret, Revocations* revocations = nullptr);
+             uint64_t secret, Revocations* revocations = nullptr, const MemberKeys* keys = nullptr);
   ~Membership();
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
@@ -45,8 +47,9 @@ class Membership {
   // This process of the peer answered with a random number that it can only have from here.
   void prove(const PeerId& peer, uint64_t generation);
 
-  // Adds a record from a join: the newcomer's own, or one of the list in a JoinReply.
-  void add(const PeerRecord& record);
+  // Adds a record from a join: the newcomer's own, or one of the list in a JoinReply of `from`.
+  void add(const PeerRecord& record, const PeerId& from);
+  void add(const PeerRecord& record) { add(record, record.id); }
   // Addresses to contact again and again, members or not, so that islands find each other.
   void set_seeds(std::vector<Endpoint> seeds);
   void update_self(const MemberMeta& meta);  // bumps the incarnation at most once per meta_interval
@@ -59,6 +62,7 @@ class Membership {
   void move_to(const Endpoint& endpoint);
 
   const PeerRecord& self() const;
+  PeerRecord farewell() const;                   // the own record, to be sent as that one has left
   const Member* find(const PeerId& peer) const;  // nullptr: unknown. Valid until the next non-const call.
   std::vector<Member> alive() const;             // without self, ordered by id; kSuspect ones are not among them
   size_t alive_count() const;
@@ -75,6 +79,8 @@ class Membership {
   void hear_of_self(const PeerRecord& record);  // others hold it of this agent; of another id it is passed over
   // A record of this agent's id that this process did not make: of a later one, or of one at another address.
   std::optional<PeerRecord> take_other_self();
+  // The last one since the last call; nullopt: none.
+  std::optional<ForgedRecord> take_forged();
   // A record that was not taken, because its generation is more than a day ahead while its member lives.
   std::optional<PeerRecord> take_record_ahead();
   TimePoint last_heard() const;  // a frame of any member that has not left; TimePoint{}: none

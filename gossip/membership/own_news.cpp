@@ -14,6 +14,7 @@ void OwnNews::on_record(const PeerRecord& record) {
   }
   // Each address of this agent has a version of its own. Two processes that began at once have the same one.
   const bool elsewhere = record.version >= own && record.endpoint != own_.record().endpoint;
+  if ((record.version > own || elsewhere) && !is_genuine(context_, record, record.farewell)) return;
   if (record.version.generation > own.generation || elsewhere) {
     ++context_.counters.identity_clashes;  // an earlier or another process with this key, or the record is forged
     other_self_ = record;
@@ -49,7 +50,7 @@ void OwnNews::on_suspicion(const Suspicion& suspicion) {
 
 void OwnNews::on_left(const PeerRecord& record) {
   if (record.version > own_.version()) return on_record(record);  // forged, but a member may hold it
-  if (record.version == own_.version()) refute();
+  if (record.version == own_.version() && is_genuine(context_, record, true)) refute();
   if (!own_.leaving() && record.version < own_.version()) dissemination_.answer_with_own_record();
 }
 

@@ -10,6 +10,7 @@ namespace starling {
 OwnRecord::OwnRecord(MembershipContext& context, UpdateQueue& queue, HealthScore& health, PeerRecord record)
     : context_(context), queue_(queue), health_(health), record_(std::move(record)), announced_(context.clock.now()) {
   STARLING_CHECK(!record_.id.is_zero());
+  seal();
   queue_.put_alive(record_, true);
 }
 
@@ -56,8 +57,20 @@ bool OwnRecord::move_to(const Endpoint& endpoint) {
 
 bool OwnRecord::leave() {
   if (std::exchange(leaving_, true)) return false;
-  queue_.put_left(record_);
+  queue_.put_left(farewell());
   return true;
+}
+
+PeerRecord OwnRecord::farewell() const {
+  PeerRecord record = record_;
+  if (!context_.keys) return record;
+  record.farewell = true;
+  context_.keys->seal(record);
+  return record;
+}
+
+void OwnRecord::seal() {
+  if (context_.keys) context_.keys->seal(record_);
 }
 
 TimePoint OwnRecord::next_deadline() const {
@@ -68,6 +81,7 @@ void OwnRecord::announce(bool urgent) {
   ++record_.version.incarnation;
   if (pending_meta_) record_.meta = *std::exchange(pending_meta_, std::nullopt);
   announced_ = context_.clock.now();
+  seal();
   queue_.put_alive(record_, urgent);
 }
 

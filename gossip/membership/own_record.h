@@ -20,6 +20,7 @@ class OwnRecord {
   OwnRecord& operator=(const OwnRecord&) = delete;
 
   const PeerRecord& record() const { return record_; }
+  PeerRecord farewell() const;  // the same, as one that leaves
   const PeerId& id() const { return record_.id; }
   const Version& version() const { return record_.version; }
   bool leaving() const { return leaving_; }
@@ -36,6 +37,7 @@ class OwnRecord {
 
  private:
   void announce(bool urgent);
+  void seal();  // after each change
 
   MembershipContext& context_;
   UpdateQueue& queue_;

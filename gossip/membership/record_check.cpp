@@ -7,6 +7,15 @@
 
 namespace starling {
 
+bool is_genuine(MembershipContext& context, const PeerRecord& record, bool farewell) {
+  if (context.keys == nullptr && record.sealed.empty()) return true;
+  if (context.keys && !context.lies && record.farewell == farewell && context.keys->is_genuine(record)) return true;
+  ++context.counters.records_forged;
+  if (context.keys && !context.lies) context.forged = ForgedRecord{context.from, record};
+  context.lies = true;
+  return false;
+}
+
 bool acceptable(const PeerRecord& record, const Version* held) {
   if (record.id.is_zero() || record.endpoint.port == 0 || !Endpoint::is_valid_host(record.endpoint.host)) return false;
   const MemberMeta& meta = record.meta;

@@ -1,10 +1,11 @@
-// Checks a member's record before it is believed. Records are not signed, so they do not prove their maker. The bounds
-// only keep one forged record from shutting its subject out for good.
+// Checks a member's record before it is believed. In a swarm with tickets its owner has signed it. In an open one it
+// proves nothing, and the bounds only keep one forged record from shutting its subject out for good.
 #pragma once
 
 #include <chrono>
 
 #include "gossip/clock.h"
+#include "gossip/membership/context.h"
 #include "gossip/peer.h"
 
 namespace starling {
@@ -19,6 +20,10 @@ inline constexpr uint64_t kGenerationAheadMax = 24ull * 3600 * 1000;  // ms: one
 inline constexpr uint64_t kGenerationMax = 1ull << 62;                // far above any clock
 // Of a later process of this agent: a greater one is forged, and would leave no number for the processes after it.
 inline constexpr uint64_t kOwnGenerationMax = kGenerationMax / 2;
+
+// Whether its owner made it, as a farewell or not. A signature is checked, so this is for news alone; after one that is
+// forged all others of the same message are refused unseen, as honest members pass on none.
+bool is_genuine(MembershipContext& context, const PeerRecord& record, bool farewell);
 
 // `held`: the version that the table holds of this member; null: none.
 bool acceptable(const PeerRecord& record, const Version* held);

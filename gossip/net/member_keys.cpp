@@ -4,15 +4,20 @@
 #include <span>
 #include <stdexcept>
 
+#include "gossip/limits.h"
 #include "gossip/net/hash.h"
+#include "gossip/net/wire.h"
+#include "kernels/check.h"
 
 namespace starling {
 namespace {
 
 constexpr std::string_view kMembership = "starling membership 1", kLink = "starling link 1", kDoor = "starling door 1",
-                           kRevocation = "starling revocation 1";
+                           kRevocation = "starling revocation 1", kRecord = "starling record 1",
+                           kSettings = "starling settings 1";
 constexpr char kMembershipVersion = 1, kRevocationVersion = 1;
 constexpr size_t kNonceBytes = 16, kSignatureBytes = sizeof(Signature);
+static_assert(kSignatureBytes == kProofBytes);
 
 std::string_view raw_bytes(const auto& array) { return {reinterpret_cast<const char*>(array.data()), array.size()}; }
 std::span<const std::byte> signed_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
@@ -34,11 +39,16 @@ std::string text_of(std::string_view kind, const PeerId& about, std::string_view
   return std::string(kind) + std::string(raw_bytes(about.bytes)) + std::string(unsigned_part);
 }
 
+// REQUIRES: kSignatureBytes.
+bool is_signature(std::string_view bytes, const PeerId& signer, const std::string& text) {
+  Signature signature;
+  std::memcpy(signature.data(), bytes.data(), kSignatureBytes);
+  return verify(signer, signed_bytes(text), signature);
+}
+
 // Whether the last bytes are the signer's signature over `text`.
 bool is_signed(std::string_view bytes, const PeerId& signer, const std::string& text) {
-  Signature signature;
-  std::memcpy(signature.data(), bytes.data() + bytes.size() - kSignatureBytes, kSignatureBytes);
-  return verify(signer, signed_bytes(text), signature);
+  return is_signature(bytes.substr(bytes.size() - kSignatureBytes), signer, text);
 }
 
 // From the swarm's seed, and of no use to find it.
@@ -91,6 +101,14 @@ std::optional<PeerId> read_revocation(const PeerId& swarm, std::string_view byte
   return id;
 }
 
+std::string sign_settings(const Identity& swarm, std::string_view settings) {
+  return std::string(raw_bytes(swarm.sign(signed_bytes(text_of(kSettings, swarm.id(), settings)))));
+}
+
+bool is_signed_settings(const PeerId& swarm, std::string_view settings, std::string_view signature) {
+  return signature.size() == kSignatureBytes && is_signature(signature, swarm, text_of(kSettings, swarm, settings));
+}
+
 MemberKeys::MemberKeys(const Identity& self, const Identity& swarm)
     : MemberKeys(self, admit(swarm, {.id = self.id()})) {}
 
@@ -123,6 +141,18 @@ std::string MemberKeys::proof_for(const PeerId& reader) const {
   std::string proof = signed_ + std::string(raw_bytes(nonce).substr(0, kNonceBytes));
   const Signature signature = self_.sign(signed_bytes(text_of(kLink, reader, proof)));
   return proof.append(raw_bytes(signature));
+}
+
+void MemberKeys::seal(PeerRecord& record) const {
+  STARLING_CHECK(record.id == self());
+  const std::string packed = pack_record(record);
+  record.sealed = std::string(raw_bytes(self_.sign(signed_bytes(text_of(kRecord, swarm_, packed))))) + packed;
+}
+
+bool MemberKeys::is_genuine(const PeerRecord& record) const {
+  const std::string_view sealed = record.sealed;
+  return sealed.size() > kSignatureBytes && is_signature(sealed.substr(0, kSignatureBytes), record.id,
+                                                         text_of(kRecord, swarm_, sealed.substr(kSignatureBytes)));
 }
 
 std::optional<SignedMembership> MemberKeys::judge(std::string_view proof, const char** why) const {

@@ -17,6 +17,9 @@
 //
 //   revocation   version 1 (1), id (32), serial (8), and the signature of the swarm's key (64) over "starling
 //                revocation 1", the swarm's key and all before
+//
+// Members pass on what others say of themselves, so each signs its record and its farewell; wire.capnp has the form. A
+// holder of the swarm's key signs the settings: 64 bytes over "starling settings 1", the swarm's key and the text.
 #pragma once
 
 #include <array>
@@ -65,6 +68,10 @@ std::string sign_revocation(const Identity& swarm, const PeerId& id, uint64_t se
 // The id. nullopt: nothing that the swarm's key has signed. Foreign bytes.
 std::optional<PeerId> read_revocation(const PeerId& swarm, std::string_view bytes);
 
+// kProofBytes, of the text of an agreed swarm.
+std::string sign_settings(const Identity& swarm, std::string_view settings);
+[[nodiscard]] bool is_signed_settings(const PeerId& swarm, std::string_view settings, std::string_view signature);
+
 // What a process of a swarm with tickets holds. Constant, so any thread may read it.
 class MemberKeys {
  public:
@@ -82,6 +89,11 @@ class MemberKeys {
 
   // For a new link to `reader`.
   std::string proof_for(const PeerId& reader) const;
+
+  // Signs this process's own record as it is now: sets `sealed`.
+  void seal(PeerRecord& record) const;
+  // Whether its owner signed it, for this swarm. REQUIRES: it was decoded, so its fields are those that were signed.
+  [[nodiscard]] bool is_genuine(const PeerRecord& record) const;
 
   const SignedMembership& membership() const { return membership_; }
 

@@ -72,6 +72,7 @@ struct Join {
   uint64_t cookie = 0;                    // of the last JoinCookie; 0: none yet
   uint32_t revision = kProtocolRevision;  // of the newcomer's program; 0: from before there were any
   uint64_t reads = 0;                     // the swarm that a reader asks for, or kOnlySwarm; 0: no reader
+  std::string signature{};                // of the settings, as in JoinReply
 };
 // Not yet: join again, or ask for the model again, with the cookie.
 struct JoinCookie {
@@ -83,6 +84,7 @@ struct JoinReply {
   std::vector<PeerRecord> members;  // <= kSyncRecordsMax, the replier among them
   std::string note;                 // for people: what else the registry serves; may be empty
   uint64_t nonce = 0;
+  std::string signature{};  // of the settings by the swarm's key (net/member_keys.h); empty: the swarm is open
 };
 struct JoinRefused {
   std::string reason;

@@ -141,7 +141,13 @@ struct PeerRecord {
                             # sum of the bytes of XXH3-64 of (i, label), two u64 in little-endian, less 1020. Few bits
                             # differ where the shares are alike; about half without a label in common. 0: not known,
                             # or too few samples to tell
+  farewell @26 :Bool;       # of a signed record: its owner has left, and makes no newer one in this generation
 }
+
+# In a swarm with tickets records travel signed, as Data, and not as PeerRecord. A signed record is the Ed25519
+# signature (64 bytes) of its `id`, then a PeerRecord as its owner encoded it: a packed Cap'n Proto message of at most
+# 1024 bytes unpacked. What is signed: "starling record 1", the swarm's key, and those packed bytes. Members pass it on
+# byte for byte, with fields that they do not know. Refused: above 1232 bytes, or no PeerRecord.
 
 struct Suspicion {
   subject @0 :Id;           # refused if zero
@@ -155,6 +161,7 @@ struct Updates {
   alive @0 :List(PeerRecord);
   suspect @1 :List(Suspicion);
   left @2 :List(PeerRecord);  # the last version each of them announced
+  signed @3 :List(Data);      # of both kinds, told apart by `farewell`
 }
 
 # ---- membership ----
@@ -212,6 +219,7 @@ struct Sync {
   pages @5 :UInt16;               # at most 81
   revoked @6 :UInt64;             # in a certified swarm: XXH3-64 of the ids that the sender knows to be revoked, in
                                   # order, 32 bytes each. 0: none, or from older senders
+  signed @7 :List(Data);          # as records
 }
 
 struct Revoked {
@@ -232,11 +240,13 @@ struct Join {
   cookie @3 :UInt64;        # of the last joinCookie from there; 0: none yet
   revision @4 :UInt32;      # of its program, within version 2 of the protocol; a newcomer of an older one is refused.
                             # 0: from before there were any; 1: numbers its requests for the model, and shows the
-                            # donor's cookie
+                            # donor's cookie; 2: signs its records, where the swarm has tickets
   reads @5 :UInt64;         # not 0: from a reader, which does not join. It asks for the records of the swarm of this
                             # id, or, all bits one, of the only swarm there. The answer is a joinReply with the
                             # settings and the record of the replier, and all records as syncs; else a joinRefused.
                             # Its Frame.swarm has all bits one, so that an older program refuses it, too
+  signed @6 :Data;          # the record, in a swarm with tickets; `record` is then for older programs alone
+  signature @7 :Data;       # of the settings, as in JoinReply; none where the sender has none
 }
 
 struct JoinCookie {
@@ -254,6 +264,9 @@ struct JoinReply {
   note @2 :Text;                  # for people, from a registry: the swarms of the same name that it serves beside this
                                   # one, and in what their settings differ. UTF-8, lines, at most 4 KiB.
   nonce @3 :UInt64;               # of the Join
+  signed @4 :List(Data);          # as members, in a swarm with tickets
+  signature @5 :Data;             # likewise: the swarm key's (64 bytes) of "starling settings 1", that key and the
+                                  # settings. Without it a newcomer does not take them. Empty elsewhere
 }
 
 struct JoinRefused {
@@ -263,6 +276,7 @@ struct JoinRefused {
   nonce @2 :UInt64;         # of the Join
   held @3 :PeerRecord;      # of the newcomer: the record here, for which the Join's is not taken. The newcomer asks
                             # whether a process answers there, and if none does begins above it. Often none
+  signed @4 :Data;          # as held, in a swarm with tickets
 }
 
 struct ModelRequest {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "gossip/net/message.h"
@@ -37,6 +38,9 @@ Channel channel_of(const Message& message);
 std::vector<std::byte> encode_frame_header(const FrameHeader& header, const Message& message,
                                            std::span<const std::byte> payload,
                                            std::optional<uint64_t> payload_checksum = std::nullopt);
+
+// A record as its owner signs it, without the signature: at most kRecordBytesMax before it is packed.
+std::string pack_record(const PeerRecord& record);
 
 // Decodes foreign bytes; no other function does. On kOk both outputs are written and lie within their ranges; otherwise
 // neither is touched. Never throws. `header` need not be aligned.

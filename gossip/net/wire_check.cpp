@@ -57,6 +57,8 @@ bool good_settings(const std::string& settings) {
   return settings.size() <= kSettingsBytesMax && is_plain_text(settings);
 }
 
+bool good_signature(const std::string& signature) { return signature.empty() || signature.size() == kProofBytes; }
+
 bool good(const ExchangeId& xid) { return !xid.proposer.is_zero(); }
 
 bool good(const Bitmap& bitmap) { return bitmap.size() <= kBlocksMax / 8; }
@@ -126,11 +128,13 @@ struct Check {
   }
 
   bool operator()(const Join& m) const {
-    return good(m.record) && m.record.id == sender && good_settings(m.settings) && (m.reads == 0 || m.nonce != 0);
+    return good(m.record) && m.record.id == sender && good_settings(m.settings) && (m.reads == 0 || m.nonce != 0) &&
+           good_signature(m.signature);
   }
   bool operator()(const JoinCookie& m) const { return m.cookie != 0; }
   bool operator()(const JoinReply& m) const {
-    return good_settings(m.settings) && m.members.size() <= kSyncRecordsMax && good(m.members) && good_reason(m.note);
+    return good_settings(m.settings) && m.members.size() <= kSyncRecordsMax && good(m.members) && good_reason(m.note) &&
+           good_signature(m.signature);
   }
   bool operator()(const JoinRefused& m) const {
     return good_reason(m.reason) && good_settings(m.settings) && (!m.held || good(*m.held));

@@ -1,3 +1,6 @@
+#include <capnp/serialize-packed.h>
+#include <kj/io.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -52,6 +55,31 @@ PeerRecord get(wire::PeerRecord::Reader r) {
     record.meta.projection.push_back(projection[i]);
   }
   return record;
+}
+
+// The limit holds before anything is allocated. A record of no id, which is refused: bytes of a size that none has.
+PeerRecord get_sealed(capnp::Data::Reader sealed) {
+  if (sealed.size() <= kProofBytes || sealed.size() > kSealedBytesMax) return {};
+  kj::ArrayInputStream packed(sealed.slice(kProofBytes, sealed.size()));
+  capnp::ReaderOptions options;
+  options.traversalLimitInWords = kRecordBytesMax / sizeof(capnp::word);
+  capnp::PackedMessageReader message(packed, options);
+  const wire::PeerRecord::Reader root = message.getRoot<wire::PeerRecord>();
+  PeerRecord record = get(root);
+  record.farewell = root.getFarewell();
+  record.sealed.assign(sealed.begin(), sealed.end());
+  return record;
+}
+
+// Behind those that are there.
+void add_sealed(capnp::List<capnp::Data>::Reader list, size_t count_max, std::vector<PeerRecord>& records) {
+  const unsigned count = static_cast<unsigned>(std::min<size_t>(list.size(), count_max + 1));
+  for (unsigned i = 0; i < count; ++i) records.push_back(get_sealed(list[i]));
+}
+
+// Cut off one beyond the size that a signature has.
+std::string get_signature(capnp::Data::Reader r) {
+  return std::string(r.begin(), r.begin() + std::min(r.size(), kProofBytes + 1));
 }
 
 Suspicion get(wire::Suspicion::Reader r) {
@@ -126,8 +154,13 @@ UpdateBundle get(wire::UpdateBundle::Reader r) {
 }
 
 Updates get(wire::Updates::Reader r) {
-  return {get_list(r.getAlive(), kGossipUpdatesPerFrameMax), get_list(r.getSuspect(), kGossipUpdatesPerFrameMax),
-          get_list(r.getLeft(), kGossipUpdatesPerFrameMax)};
+  Updates updates{get_list(r.getAlive(), kGossipUpdatesPerFrameMax),
+                  get_list(r.getSuspect(), kGossipUpdatesPerFrameMax),
+                  get_list(r.getLeft(), kGossipUpdatesPerFrameMax)};
+  std::vector<PeerRecord> sealed;
+  add_sealed(r.getSigned(), kGossipUpdatesPerFrameMax, sealed);
+  for (PeerRecord& record : sealed) (record.farewell ? updates.left : updates.alive).push_back(std::move(record));
+  return updates;
 }
 
 ExchangeId get(wire::ExchangeId::Reader r) { return {get(r.getProposer()), r.getGeneration(), r.getCounter()}; }
@@ -190,13 +223,15 @@ DecodeStatus get_membership(wire::Frame::Message::Reader r, Message* out) {
     case wire::Frame::Message::GOSSIP: *out = Gossip{get(r.getGossip().getUpdates())}; return DecodeStatus::kOk;
     case wire::Frame::Message::SYNC: {
       const auto m = r.getSync();
-      *out = Sync{get_list(m.getDigest(), kMembersMax),
-                  get_list(m.getRecords(), kSyncRecordsMax),
-                  m.getReplyWanted(),
-                  m.getNonce(),
-                  m.getPage(),
-                  m.getPages(),
-                  m.getRevoked()};
+      Sync sync{get_list(m.getDigest(), kMembersMax),
+                get_list(m.getRecords(), kSyncRecordsMax),
+                m.getReplyWanted(),
+                m.getNonce(),
+                m.getPage(),
+                m.getPages(),
+                m.getRevoked()};
+      add_sealed(m.getSigned(), kSyncRecordsMax, sync.records);
+      *out = std::move(sync);
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::REVOKED: {
@@ -212,9 +247,13 @@ DecodeStatus get_joining(wire::Frame::Message::Reader r, Message* out) {
   switch (r.which()) {
     case wire::Frame::Message::JOIN: {
       const auto m = r.getJoin();
-      *out = Join{get(m.getRecord()), get(m.getSettings(), kSettingsBytesMax),
-                  m.getNonce(),       m.getCookie(),
-                  m.getRevision(),    m.getReads()};
+      *out = Join{m.hasSigned() ? get_sealed(m.getSigned()) : get(m.getRecord()),
+                  get(m.getSettings(), kSettingsBytesMax),
+                  m.getNonce(),
+                  m.getCookie(),
+                  m.getRevision(),
+                  m.getReads(),
+                  get_signature(m.getSignature())};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::JOIN_COOKIE:
@@ -222,14 +261,17 @@ DecodeStatus get_joining(wire::Frame::Message::Reader r, Message* out) {
       return DecodeStatus::kOk;
     case wire::Frame::Message::JOIN_REPLY: {
       const auto m = r.getJoinReply();
-      *out = JoinReply{get(m.getSettings(), kSettingsBytesMax), get_list(m.getMembers(), kSyncRecordsMax),
-                       get(m.getNote(), kReasonBytesMax), m.getNonce()};
+      JoinReply reply{get(m.getSettings(), kSettingsBytesMax), get_list(m.getMembers(), kSyncRecordsMax),
+                      get(m.getNote(), kReasonBytesMax), m.getNonce(), get_signature(m.getSignature())};
+      add_sealed(m.getSigned(), kSyncRecordsMax, reply.members);
+      *out = std::move(reply);
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::JOIN_REFUSED: {
       const auto m = r.getJoinRefused();
       JoinRefused refused{get(m.getReason(), kReasonBytesMax), get(m.getSettings(), kSettingsBytesMax), m.getNonce()};
       if (m.hasHeld()) refused.held = get(m.getHeld());
+      if (m.hasSigned()) refused.held = get_sealed(m.getSigned());
       *out = std::move(refused);
       return DecodeStatus::kOk;
     }

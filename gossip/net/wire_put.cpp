@@ -1,10 +1,15 @@
+#include <capnp/serialize-packed.h>
+#include <kj/io.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "gossip/net/wire_convert.h"
+#include "kernels/check.h"
 
 namespace starling {
 namespace {
@@ -52,6 +57,32 @@ void put(wire::PeerRecord::Builder b, const PeerRecord& record) {
   if (!finite || meta.projection.empty()) return;
   auto projection = b.initProjection(static_cast<unsigned>(meta.projection.size()));
   for (unsigned i = 0; i < projection.size(); ++i) projection.set(i, meta.projection[i]);
+}
+
+// A record that its owner signed goes as it is, in a list of its own.
+bool is_sealed(const PeerRecord& record) { return !record.sealed.empty(); }
+
+unsigned count_sealed(const std::vector<PeerRecord>& records) {
+  return static_cast<unsigned>(std::count_if(records.begin(), records.end(), is_sealed));
+}
+
+unsigned count_plain(const std::vector<PeerRecord>& records) {
+  return static_cast<unsigned>(records.size()) - count_sealed(records);
+}
+
+void put_plain(capnp::List<wire::PeerRecord>::Builder list, const std::vector<PeerRecord>& records) {
+  unsigned at = 0;
+  for (const PeerRecord& record : records) {
+    if (!is_sealed(record)) put(list[at++], record);
+  }
+}
+
+// From place `at` on; the value is the place behind.
+unsigned put_sealed(capnp::List<capnp::Data>::Builder list, const std::vector<PeerRecord>& records, unsigned at = 0) {
+  for (const PeerRecord& record : records) {
+    if (is_sealed(record)) list.set(at++, raw(record.sealed));
+  }
+  return at;
 }
 
 void put(wire::Suspicion::Builder b, const Suspicion& suspicion) {
@@ -160,9 +191,14 @@ void put(wire::LogEntry::Builder b, const LogEntry& m) {
 }
 
 void put(wire::Updates::Builder b, const Updates& updates) {
-  if (!updates.alive.empty()) put_list(b.initAlive(count(updates.alive.size())), updates.alive);
+  const unsigned alive = count_plain(updates.alive), left = count_plain(updates.left);
+  if (alive > 0) put_plain(b.initAlive(alive), updates.alive);
   if (!updates.suspect.empty()) put_list(b.initSuspect(count(updates.suspect.size())), updates.suspect);
-  if (!updates.left.empty()) put_list(b.initLeft(count(updates.left.size())), updates.left);
+  if (left > 0) put_plain(b.initLeft(left), updates.left);
+  const unsigned sealed = count_sealed(updates.alive) + count_sealed(updates.left);
+  if (sealed == 0) return;
+  auto list = b.initSigned(sealed);
+  put_sealed(list, updates.left, put_sealed(list, updates.alive));
 }
 
 void put(wire::ExchangeId::Builder b, const ExchangeId& xid) {
@@ -197,7 +233,8 @@ struct Put {
   void operator()(const Sync& m) {
     auto b = message.initSync();
     put_list(b.initDigest(count(m.digest.size())), m.digest);
-    put_list(b.initRecords(count(m.records.size())), m.records);
+    put_plain(b.initRecords(count_plain(m.records)), m.records);
+    if (const unsigned sealed = count_sealed(m.records)) put_sealed(b.initSigned(sealed), m.records);
     b.setReplyWanted(m.reply_wanted);
     b.setNonce(m.nonce);
     b.setPage(m.page);
@@ -213,6 +250,8 @@ struct Put {
     b.setCookie(m.cookie);
     b.setRevision(m.revision);
     b.setReads(m.reads);
+    if (is_sealed(m.record)) b.setSigned(raw(m.record.sealed));
+    if (!m.signature.empty()) b.setSignature(raw(m.signature));
   }
   void operator()(const JoinCookie& m) {
     auto b = message.initJoinCookie();
@@ -222,16 +261,20 @@ struct Put {
   void operator()(const JoinReply& m) {
     auto b = message.initJoinReply();
     b.setSettings(text_of(m.settings));
-    put_list(b.initMembers(count(m.members.size())), m.members);
+    put_plain(b.initMembers(count_plain(m.members)), m.members);
+    if (const unsigned sealed = count_sealed(m.members)) put_sealed(b.initSigned(sealed), m.members);
     b.setNote(text_of(m.note));
     b.setNonce(m.nonce);
+    if (!m.signature.empty()) b.setSignature(raw(m.signature));
   }
   void operator()(const JoinRefused& m) {
     auto b = message.initJoinRefused();
     b.setReason(text_of(m.reason));
     b.setSettings(text_of(m.settings));
     b.setNonce(m.nonce);
-    if (m.held) put(b.initHeld(), *m.held);
+    if (!m.held) return;
+    put(b.initHeld(), *m.held);
+    if (is_sealed(*m.held)) b.setSigned(raw(m.held->sealed));
   }
   void operator()(const ModelRequest& m) {
     auto b = message.initModelRequest();
@@ -393,6 +436,18 @@ struct Put {
 };
 
 }  // namespace
+
+std::string pack_record(const PeerRecord& record) {
+  capnp::MallocMessageBuilder builder(kRecordBytesMax / sizeof(capnp::word));
+  wire::PeerRecord::Builder root = builder.initRoot<wire::PeerRecord>();
+  put(root, record);
+  root.setFarewell(record.farewell);
+  STARLING_CHECK(builder.getSegmentsForOutput().size() == 1);
+  kj::VectorOutputStream packed;
+  capnp::writePackedMessage(packed, builder);
+  const auto bytes = packed.getArray();
+  return {reinterpret_cast<const char*>(bytes.begin()), bytes.size()};
+}
 
 void put_id(wire::Id::Builder b, const PeerId& id) {
   uint64_t words[4];

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "gossip/net/member_keys.h"
 #include "tests/bootstrap/world.h"
 
 namespace starling {
@@ -122,13 +123,42 @@ TEST(Contact, TheNumbersOfJoinsAreNotTheGenerators) {
   }
 }
 
+// Of a swarm with tickets; one member passes on settings of its own making, and one an older text with its signature.
+TEST(Contact, SettingsThatTheSwarmsKeyDidNotSignArePassedOver) {
+  const Identity swarm(KeySeed{1}), liar(KeySeed{2});
+  World world;
+  world.add().router.set_settings("forged", sign_settings(liar, "forged"));
+  world.add().router.set_settings("another", sign_settings(swarm, "digits"));
+  world.add().router.set_settings("digits");
+  world.add().router.set_settings("digits", sign_settings(swarm, "digits"));
+  world.network.cut(endpoint_of(3), endpoint_of(4));
+  ContactOptions options{.bootstrap = {endpoint_of(0), endpoint_of(1), endpoint_of(2), endpoint_of(3)}};
+  options.problem_of = [&](const std::string& text, const std::string& signature) {
+    return is_signed_settings(swarm.id(), text, signature) ? "" : "the swarm's key has not signed them";
+  };
+  World::Node& newcomer = world.add(World::joining());
+  newcomer.contact = std::make_unique<Contact>(options, newcomer.members(), world.clock, newcomer.router, 77, 77);
+  Contact& contact = *newcomer.contact;
+  world.run_for(seconds(5));
+  EXPECT_EQ(contact.state(), Contact::State::kSearching);
+  EXPECT_TRUE(contains(contact.waiting_for(), "the swarm's key has not signed them")) << contact.waiting_for();
+  EXPECT_TRUE(newcomer.members().all().empty());
+  for (uint32_t i = 0; i < 3; ++i) EXPECT_TRUE(contains(contact.refusal(), endpoint_of(i).to_string())) << i;
+  world.network.heal_all();
+  ASSERT_TRUE(world.run_until([&] { return contact.state() == Contact::State::kAnswered; }, seconds(6)));
+  EXPECT_EQ(contact.settings(), "digits");
+  EXPECT_EQ(contact.signature(), sign_settings(swarm, "digits")) << "to be passed on";
+}
+
 TEST(Contact, SettingsThatCannotBeReadArePassedOver) {
   World world;
   world.add().router.set_settings("newer");
   world.add().router.set_settings("readable");
   world.network.cut(endpoint_of(1), endpoint_of(2));
   ContactOptions options{.bootstrap = {endpoint_of(0), endpoint_of(1)}};
-  options.problem_of = [](const std::string& text) { return text == "newer" ? "a key of the future" : ""; };
+  options.problem_of = [](const std::string& text, const std::string&) {
+    return text == "newer" ? "a key of the future" : "";
+  };
   World::Node& newcomer = world.add(World::joining());
   const auto join = [&] {
     newcomer.router.set_settings("");

@@ -44,6 +44,21 @@ TEST_F(JoinGateTest, ACookieOpensForItsRecordAndForMinutesOnly) {
   EXPECT_NE(other.cookie(record_of(1)), gate_.cookie(record_of(1)));
 }
 
+// A program that signs nothing would join and be taken by nobody; nor could a reader of it read.
+TEST_F(JoinGateTest, WhereRecordsAreSignedNoOlderProgramIsLetIn) {
+  JoinGate sealed(1, clock_, true);
+  for (const Phase phase : {Phase::kJoining, Phase::kTraining}) {
+    for (const uint64_t reads : {uint64_t{0}, kOnlySwarm}) {
+      Join join{record_of(1), "", 1, 0, kProtocolRevision - 1, reads};
+      join.record.meta.phase = phase;
+      EXPECT_EQ(sealed.judge("h", join, false), Verdict::kOlder);
+      EXPECT_EQ(gate_.judge("h", join, false), Verdict::kShowCookie);
+      join.revision = kProtocolRevision;
+      EXPECT_EQ(sealed.judge("h", join, false), Verdict::kShowCookie);
+    }
+  }
+}
+
 TEST_F(JoinGateTest, OneHostThatFloodsCostsTheOthersNothing) {
   uint32_t open = 0, cookies = 0;
   for (uint32_t i = 0; i < 20'000; ++i) {

@@ -488,7 +488,7 @@ TEST_F(ModelFetchTest, DonorsOfAnOlderProgramAreNamedWithBothVersionsAndTheRemed
   };
   EXPECT_FALSE(finish(seconds(8)));
   const std::string text = newcomer->fetch->waiting_for();
-  for (const char* part : {"10.0.0.0:7400", "version 2.0", "version 2.1", "update that agent's program"}) {
+  for (const char* part : {"10.0.0.0:7400", "version 2.0", "version 2.2", "update that agent's program"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
   }
 }

@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "gossip/net/member_keys.h"
 #include "tests/bootstrap/world.h"
+#include "tests/gossip/net/numbered_identity.h"
 
 namespace starling {
 namespace {
@@ -21,7 +23,7 @@ using std::chrono::seconds;
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // The name is what stands before the colon; a text without one cannot be used.
-SettingsRead read(const std::string& text) {
+SettingsRead read(const std::string& text, const std::string&) {
   const size_t colon = text.find(':');
   if (colon == std::string::npos) return {"no colon", "", {}};
   return {"", text.substr(0, colon), {}};
@@ -225,7 +227,7 @@ TEST_F(RegistryTest, ANewcomerOfAnOlderProgramHearsBothVersionsAndWhatToDo) {
     Contact& contact = world.join(older, {endpoint_of(kRegistry)}, settings);
     EXPECT_TRUE(world.run_until([&] { return contact.refused_by_some(); }, std::chrono::seconds(2)));
     const std::string text = contact.waiting_for();
-    EXPECT_TRUE(contains(text, "version 2.1 of the protocol and yours version 2.0: update the newcomer's")) << text;
+    EXPECT_TRUE(contains(text, "version 2.2 of the protocol and yours version 2.0: update the newcomer's")) << text;
   }
   EXPECT_EQ(registry->swarm_count(), 1u);
   EXPECT_GE(registry->counters().joins_older, 2u);
@@ -323,6 +325,47 @@ TEST_F(RegistryTest, AnEmptySwarmIsOfferedToNobodyThatNamesNone) {
   EXPECT_TRUE(contains(unsure.waiting_for(), "'mnist', agents: 1")) << unsure.waiting_for();
   EXPECT_FALSE(contains(unsure.waiting_for(), "agents: 0")) << unsure.waiting_for();
   EXPECT_EQ(join("", swarm_id_of("digits: 1")).settings(), "digits: 1") << "it is named";
+}
+
+// It holds no key that signs settings, passes on what others signed, and signs its own record.
+TEST_F(RegistryTest, OfASwarmWithTicketsTakesSettingsOfItsKeyAlone) {
+  const Identity swarm = identity_of(1), another = identity_of(9);
+  const MemberKeys own(identity_of(2), admit(swarm, {.id = identity_of(2).id()})), first_keys(identity_of(3), swarm),
+      second_keys(identity_of(4), swarm);
+  transport.reset();
+  registry.reset();
+  transport = world.network.open(endpoint_of(kRegistry));
+  PeerRecord self = record_of(kRegistry);
+  self.meta.role = Role::kBootstrap;
+  self.id = own.self();
+  const auto read_signed = [&](const std::string& text, const std::string& signature) {
+    SettingsRead found = read(text, signature);
+    if (!is_signed_settings(swarm.id(), text, signature)) found.problem = "not signed";
+    return found;
+  };
+  RegistryOptions options{self, {}, 5, 0, compare, read_signed};
+  options.keys = &own;
+  registry = std::make_unique<Registry>(options, *transport, world.clock);
+
+  const std::string text = "a: 1", signature = sign_settings(swarm, text);
+  World::Node& first = world.add(World::joining(), &first_keys);
+  Contact& lies = world.join(first, {endpoint_of(kRegistry)}, text, sign_settings(another, text));
+  world.run_for(seconds(3));
+  EXPECT_NE(lies.state(), Contact::State::kAnswered);
+  EXPECT_TRUE(contains(lies.waiting_for(), "not signed")) << lies.waiting_for();
+  EXPECT_EQ(registry->swarm_count(), 0u);
+
+  Contact& brings = world.join(first, {endpoint_of(kRegistry)}, text, signature);
+  World::Node& second = world.add(World::joining(), &second_keys);
+  ASSERT_TRUE(world.run_until([&] { return brings.state() == Contact::State::kAnswered; }, seconds(5)));
+  Contact& adopts = world.join(second, {endpoint_of(kRegistry)});
+  ASSERT_TRUE(world.run_until([&] { return adopts.state() == Contact::State::kAnswered; }, seconds(5)));
+  EXPECT_EQ(adopts.signature(), signature);
+  world.run_for(seconds(3));
+  for (World::Node* node : {&first, &second}) {
+    EXPECT_EQ(node->members().alive().size(), 2u) << "the other one, and the registry";
+    EXPECT_EQ(node->members().counters().records_forged, 0u);
+  }
 }
 
 }  // namespace

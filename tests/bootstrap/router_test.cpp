@@ -378,7 +378,7 @@ TEST_F(RouterTest, ANewcomerOfAnOlderProgramHearsBothVersionsAndWhatToDo) {
   const JoinRefused refused = last_sent<JoinRefused>().value_or(JoinRefused{});
   EXPECT_EQ(refused.nonce, 77u);
   EXPECT_EQ(refused.reason,
-            "this program speaks version 2.1 of the protocol and yours version 2.0: update the "
+            "this program speaks version 2.2 of the protocol and yours version 2.0: update the "
             "newcomer's program");
   EXPECT_EQ(router.counters().joins_older, 1u);
   for (int i = 0; i < 1000; ++i) receive(frame(1, join, ""));

@@ -41,7 +41,7 @@ class SwarmReaderTest : public ::testing::Test, public Registry::Listener {
     registry_transport = world.network.open(endpoint_of(kRegistry));
     PeerRecord self = record_of(kRegistry);
     self.meta.role = Role::kBootstrap;
-    const auto good = [](const std::string& text) { return SettingsRead{"", text, {}}; };
+    const auto good = [](const std::string& text, const std::string&) { return SettingsRead{"", text, {}}; };
     registry =
         std::make_unique<Registry>(RegistryOptions{self, {}, 5, 0, compare, good}, *registry_transport, world.clock);
   }

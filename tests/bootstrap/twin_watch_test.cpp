@@ -152,7 +152,7 @@ TEST_F(TwinWatchTest, TheFarewellOfATwinEndsItAtOnceAndNamesIt) {
   run(10);
   ASSERT_TRUE(old.watch.twin() && copy.watch.twin());
   EXPECT_TRUE(old.watch.disputed());
-  copy.watch.part();
+  copy.watch.part(copy.self);
   run(2);
   EXPECT_FALSE(old.watch.twin());
   EXPECT_EQ(old.watch.overtaken(), 200u);
@@ -168,7 +168,7 @@ TEST_F(TwinWatchTest, AMemberThatHoldsTheEndedTwinLaterIsNotAskedAboutIt) {
   copy.watch.ask(old.self.endpoint);
   run(10);
   ASSERT_TRUE(old.watch.twin() && copy.watch.twin());
-  copy.watch.part();
+  copy.watch.part(copy.self);
   run(1);
   EXPECT_EQ(old.watch.overtaken(), 0u) << "no member holds it";
   EXPECT_FALSE(old.watch.disputed());

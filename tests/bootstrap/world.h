@@ -52,10 +52,12 @@ class World {
   using Spoil = std::function<bool(Message& message, SharedBytes& payload)>;
 
   struct Node final : Router::Handler {
-    Node(World& world, uint32_t number_in, MemberMeta meta)
+    // `keys`: of a swarm with tickets; null: it is open.
+    Node(World& world, uint32_t number_in, MemberMeta meta, const MemberKeys* keys)
         : number(number_in),
           transport(world.network.open(endpoint_of(number))),
-          router({own_record(number, std::move(meta)), {}, {}, 1000 + number, compare}, *transport, world.clock) {
+          router({own_record(number, std::move(meta), keys), {}, {}, 1000 + number, compare, 0, {}, nullptr, keys},
+                 *transport, world.clock) {
       router.set_settings(world.settings);
     }
     Membership& members() { return router.membership(); }
@@ -64,7 +66,9 @@ class World {
     void on_bootstrap(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload) override {
       if (contact) {
         contact->handle(header, message);
-        if (contact->state() == Contact::State::kAnswered) router.set_settings(contact->settings());
+        if (contact->state() == Contact::State::kAnswered) {
+          router.set_settings(contact->settings(), contact->signature());
+        }
       }
       if (fetch) fetch->handle(header, message, payload);
     }
@@ -87,8 +91,9 @@ class World {
     uint64_t joins_sent = 0, block_requests = 0;
 
    private:
-    static PeerRecord own_record(uint32_t number, MemberMeta meta) {
+    static PeerRecord own_record(uint32_t number, MemberMeta meta, const MemberKeys* keys) {
       PeerRecord record = record_of(number);
+      if (keys) record.id = keys->self();
       record.meta = std::move(meta);
       return record;
     }
@@ -98,8 +103,8 @@ class World {
     network.set_filter([this](PassingFrame& frame) { pass(frame); });
   }
 
-  Node& add(MemberMeta meta = trained(100)) {
-    nodes.push_back(std::make_unique<Node>(*this, static_cast<uint32_t>(nodes.size()), std::move(meta)));
+  Node& add(MemberMeta meta = trained(100), const MemberKeys* keys = nullptr) {
+    nodes.push_back(std::make_unique<Node>(*this, static_cast<uint32_t>(nodes.size()), std::move(meta), keys));
     return *nodes.back();
   }
   static MemberMeta trained(uint64_t steps) { return {.phase = Phase::kTraining, .steps = steps}; }
@@ -113,10 +118,13 @@ class World {
     }
   }
 
-  Contact& join(Node& node, std::vector<Endpoint> addresses, std::string own_settings = "") {
-    const ContactOptions options{
-        .bootstrap = std::move(addresses), .settings = std::move(own_settings), .compare = compare};
-    node.router.set_settings(options.settings);
+  Contact& join(Node& node, std::vector<Endpoint> addresses, std::string own_settings = "",
+                std::string signature = "") {
+    const ContactOptions options{.bootstrap = std::move(addresses),
+                                 .settings = std::move(own_settings),
+                                 .signature = std::move(signature),
+                                 .compare = compare};
+    node.router.set_settings(options.settings, options.signature);
     node.contact = std::make_unique<Contact>(options, node.members(), clock, node.router, 77, 77);
     return *node.contact;
   }

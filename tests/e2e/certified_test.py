@@ -197,6 +197,31 @@ class Certified(swarm.Case):
     registry.kill()
     self.wait_log(self.registry('registry', port), 'listens on')
 
+  def test_forged_settings_are_not_taken(self):
+    """By a newcomer that reaches no member but one with settings of its own making."""
+    first = self.first()
+    second, third = self.member(first, 'second'), self.member(first, 'third')
+    self.trained([first, second, third])
+    self.assertEqual(len((second.state / 'settings.sig').read_bytes()), 64)
+    self.wait(lambda: second.peer() in (third.state / 'members').read_text(), 'the members to be stored')
+    for agent in (first, second, third):
+      agent.kill()
+    text = (second.state / 'settings.yaml').read_text()
+    self.assertIn('\n  local_steps: 2\n', text)
+    (second.state / 'settings.yaml').write_text(text.replace('\n  local_steps: 2\n', '\n  local_steps: 3\n'))
+    for agent in (second, third):
+      shutil.rmtree(agent.state / 'checkpoints')
+    (third.state / 'settings.yaml').unlink()
+    liar = self.agent('second', '--listen', second.address(), '--alone')
+    self.wait(lambda: len(liar.events('joined')) == 2, 'the liar to train')
+    newcomer = self.agent('third')
+    swarm.pause(5)
+    self.assertEqual(len(newcomer.events('joined')), 1, newcomer.log())
+    again = self.agent('first', '--listen', first.address(), '--alone')
+    self.wait(lambda: len(newcomer.events('joined')) == 2, 'the newcomer to join')
+    self.assertEqual((third.state / 'settings.yaml').read_text(), text)
+    self.trained([again, newcomer])
+
   def test_a_shared_ticket_cannot_be_taken_back(self):
     path = self.quadratic()
     path.write_text(path.read_text().replace('swarm:\n', 'swarm:\n  trust: ticket\n'))

@@ -211,6 +211,21 @@ TEST(FuzzSmoke, Proof) {
   drive(fuzz_proof, {{bytes.begin(), bytes.end()}}, 500);
 }
 
+TEST(FuzzSmoke, Record) {
+  const Identity self(KeySeed{2});
+  const MemberKeys keys(self, Identity(KeySeed{1}));
+  std::vector<Bytes> corpus;
+  for (const bool farewell : {false, true}) {
+    PeerRecord record = sample_record(4);
+    record.id = self.id();
+    record.farewell = farewell;
+    keys.seal(record);
+    const auto bytes = std::as_bytes(std::span(record.sealed));
+    corpus.emplace_back(bytes.begin(), bytes.end());
+  }
+  drive(fuzz_record, corpus, 20'000);
+}
+
 TEST(FuzzSmoke, Revocation) {
   const Identity swarm(KeySeed{1});
   std::string two;

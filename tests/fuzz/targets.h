@@ -12,6 +12,7 @@ void fuzz_codec(std::span<const std::byte> input);
 void fuzz_endpoint(std::span<const std::byte> input);
 void fuzz_ticket(std::span<const std::byte> input);
 void fuzz_proof(std::span<const std::byte> input);
+void fuzz_record(std::span<const std::byte> input);
 void fuzz_revocation(std::span<const std::byte> input);
 void fuzz_update(std::span<const std::byte> input);
 void fuzz_entry(std::span<const std::byte> input);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/config/fields.h"
+#include "gossip/net/member_keys.h"
 
 namespace starling {
 namespace {
@@ -124,20 +125,33 @@ TEST(Settings, SayWhichTicketsOpenTheSwarm) {
   EXPECT_TRUE(same_settings(any, open));
   EXPECT_FALSE(same_settings(open, begun));
   EXPECT_FALSE(same_settings(other, begun));
-  EXPECT_EQ(problem_of_trust(any.trust, begun.trust), "");
-  EXPECT_EQ(problem_of_trust(begun.trust, begun.trust), "");
-  EXPECT_NE(problem_of_trust(begun.trust, open.trust), "");
-  EXPECT_NE(problem_of_trust(begun.trust, other.trust), "");
-  EXPECT_NE(problem_of_trust(open.trust, begun.trust), "");
+  EXPECT_EQ(problem_of_trust(any.trust, begun.trust, "", ""), "");
+  EXPECT_EQ(problem_of_trust(open.trust, open.trust, "", ""), "");
+  EXPECT_NE(problem_of_trust(begun.trust, open.trust, "", ""), "");
+  EXPECT_NE(problem_of_trust(begun.trust, other.trust, "", ""), "");
+  EXPECT_NE(problem_of_trust(open.trust, begun.trust, "", ""), "");
   SwarmConfig certified = begun, asks = open;
   certified.trust.kind = asks.trust.kind = Trust::kCertified;
   EXPECT_NE(print_swarm_settings(certified).find("  trust: certified 010203"), std::string::npos);
   EXPECT_EQ(parse_swarm_settings(print_swarm_settings(certified)).trust, certified.trust);
   EXPECT_TRUE(same_settings(asks, certified));
   EXPECT_FALSE(same_settings(ticket, certified)) << "all would hold its key";
-  EXPECT_NE(problem_of_trust(begun.trust, certified.trust), "");
+  EXPECT_NE(problem_of_trust(begun.trust, certified.trust, "", ""), "");
   for (const char* wrong : {"auto", "ticket 12", "ticket 0", "tickets", "certified 12", "open 0102"}) {
     EXPECT_NE(refusal(with("swarm:\n", std::string("swarm:\n  trust: ") + wrong + "\n")), "") << wrong;
+  }
+}
+
+TEST(Settings, OfASwarmWithTicketsAreSignedByItsKey) {
+  const Identity swarm(KeySeed{1}), member(KeySeed{2});
+  const TrustConfig shared{Trust::kTicket, swarm.id()}, certified{Trust::kCertified, swarm.id()};
+  const std::string signature = sign_settings(swarm, "text");
+  for (const TrustConfig& trust : {shared, certified}) {
+    EXPECT_EQ(problem_of_trust(trust, trust, "text", signature), "");
+    for (const std::string& wrong : {std::string(), sign_settings(member, "text"), sign_settings(swarm, "other"),
+                                     signature.substr(1), signature + " "}) {
+      EXPECT_NE(problem_of_trust(trust, trust, "text", wrong).find("has not signed them"), std::string::npos);
+    }
   }
 }
 

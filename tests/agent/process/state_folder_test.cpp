@@ -12,6 +12,7 @@
 #include <string>
 
 #include "agent/state/class_names.h"
+#include "gossip/net/member_keys.h"
 #include "gossip/rng.h"
 #include "tests/agent/state/planned_file_ops.h"
 
@@ -65,6 +66,24 @@ TEST(StateFolder, KeepsTheNamesOfClassesAndRefusesOthers) {
   }
   EXPECT_EQ(class_difference({"a"}, {"a", "b"}), "class 1 is none, and \"b\" in the model");
   EXPECT_EQ(class_difference({}, {"a"}), "");
+}
+
+// In a certified swarm only the holder of its key signs; in a shared one each member does.
+TEST(StateFolder, KeepsTheSignatureOfItsSettingsOrMakesIt) {
+  const Folder folder;
+  const Identity swarm(KeySeed{1});
+  const std::string signature = sign_settings(swarm, "swarm: {}\n");
+  const StatePlace member(folder.path() + "/member");
+  EXPECT_EQ(member.signature_of("swarm: {}\n"), "") << "of an older program";
+  member.store_settings("swarm: {}\n", signature);
+  EXPECT_EQ(member.signature_of("swarm: {}\n"), signature);
+  EXPECT_EQ(mode_of(member.folder() + "/settings.sig"), 0600u);
+  fs::remove(member.folder() + "/settings.sig");
+  member.mend();
+  EXPECT_EQ(member.signature_of("swarm: {}\n"), signature);
+  const StatePlace holder(folder.path() + "/holder");
+  holder.keep_swarm_key(swarm);
+  EXPECT_EQ(holder.signature_of("swarm: {}\n"), signature);
 }
 
 TEST(StateFolder, KnowsWhichPartOfTheDataTheLastStartTook) {

@@ -15,6 +15,7 @@
 #include "gossip/rng.h"
 #include "gossip/sim/virtual_network.h"
 #include "tests/gossip/membership/membership_support.h"
+#include "tests/gossip/net/numbered_identity.h"
 
 namespace starling {
 
@@ -55,6 +56,20 @@ class VirtualSwarm {
     for (size_t i = 0; i < size(); ++i) restart(i, 1);
   }
   bool knows_revoked(size_t i, const PeerId& id) const { return nodes_[i]->revocations->contains(id); }
+  // Begins anew as a swarm with tickets, whose members sign their records.
+  void seal(const Identity& swarm) {
+    ids_.clear();
+    for (size_t i = 0; i < size(); ++i) {
+      const Identity self = identity_of(static_cast<uint8_t>(10 + i));
+      ids_.push_back(self.id());
+      nodes_[i]->keys = std::make_unique<MemberKeys>(self, swarm);
+      restart(i, 1);
+    }
+  }
+  PeerId id_of(size_t i) const { return ids_.empty() ? peer_of(static_cast<uint32_t>(i)) : ids_[i]; }
+  // Sees every frame, and may change it; as VirtualNetwork's.
+  void set_filter(VirtualNetwork::Filter filter) { network_.set_filter(std::move(filter)); }
+  std::vector<std::string> take_troubles(size_t i) { return nodes_[i]->router->take_troubles(); }
   void expect_refusals(size_t i) { nodes_[i]->refusals_expected = true; }
 
   Membership& at(size_t i) { return nodes_[i]->router->membership(); }
@@ -80,14 +95,17 @@ class VirtualSwarm {
     Node& node = *nodes_[i];
     node.transport = network_.open(endpoint_of(number));
     if (key_ && !node.revocations) node.revocations = std::make_unique<Revocations>(*key_);
-    const RouterOptions options{record_of(number, generation),
+    PeerRecord self = record_of(number, generation);
+    self.id = id_of(i);
+    const RouterOptions options{self,
                                 options_,
                                 {},
                                 rng_.next_u64(),
                                 [](const std::string&, const std::string&) { return std::string(); },
                                 0,
                                 {},
-                                node.revocations.get()};
+                                node.revocations.get(),
+                                node.keys.get()};
     node.router = std::make_unique<Router>(options, *node.transport, clock_);
     node.router->set_settings("the same for all");
     node.events.clear();
@@ -124,7 +142,7 @@ class VirtualSwarm {
   bool seen_dead_by_all(size_t dead) {
     for (size_t i = 0; i < size(); ++i) {
       if (i == dead || !is_up(i)) continue;
-      const Member* member = at(i).find(peer_of(static_cast<uint32_t>(dead)));
+      const Member* member = at(i).find(id_of(dead));
       if (!member || member->state != MemberState::kDead) return false;
     }
     return true;
@@ -149,6 +167,7 @@ class VirtualSwarm {
 
     std::unique_ptr<Transport> transport;
     std::unique_ptr<Revocations> revocations;  // null: the swarm is not certified
+    std::unique_ptr<MemberKeys> keys;          // null: the swarm is open
     std::unique_ptr<Router> router;            // null: crashed
     std::vector<MemberEvent> events;
     bool paused = false;  // frames wait until it reads them
@@ -158,7 +177,12 @@ class VirtualSwarm {
   static LinkOptions links(double loss) {
     return {.loss = loss, .delay_min = std::chrono::milliseconds(1), .delay_max = std::chrono::milliseconds(21)};
   }
-  static uint32_t number_of(const PeerId& id) { return static_cast<uint32_t>(id.bytes[0]) << 8 | id.bytes[1]; }
+  size_t number_of(const PeerId& id) const {
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      if (ids_[i] == id) return i;
+    }
+    return static_cast<size_t>(id.bytes[0]) << 8 | id.bytes[1];
+  }
 
   void step() {
     clock_.advance(std::chrono::milliseconds(10));
@@ -173,6 +197,7 @@ class VirtualSwarm {
 
   MembershipOptions options_;
   std::optional<PeerId> key_;
+  std::vector<PeerId> ids_;  // by number; empty: as peer_of() has them
   Rng rng_;
   VirtualClock clock_;
   VirtualNetwork network_;

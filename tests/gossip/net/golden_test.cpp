@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/gossip/net/numbered_identity.h"
 #include "tests/gossip/net/wire_samples.h"
 
 namespace starling {
@@ -58,9 +59,27 @@ TEST(Golden, FramesAreReadAndWrittenAsEver) {
   }
 }
 
+void forget_sealed(std::vector<PeerRecord>& records) {
+  std::erase_if(records, [](const PeerRecord& record) { return !record.sealed.empty(); });
+}
+
+// As programs sent it before records were signed.
 Message sample_of(const std::string& name) {
-  for (const Sample& sample : wire_samples()) {
-    if (sample.name == name) return sample.message;
+  for (Sample& sample : wire_samples()) {
+    if (sample.name != name) continue;
+    Message& message = sample.message;
+    for (Updates* updates : {message_as<Gossip>(message) ? &message_as<Gossip>(message)->updates : nullptr,
+                             message_as<PingAck>(message) ? &message_as<PingAck>(message)->updates : nullptr}) {
+      if (updates == nullptr) continue;
+      forget_sealed(updates->alive);
+      forget_sealed(updates->left);
+    }
+    if (auto* sync = message_as<Sync>(message)) forget_sealed(sync->records);
+    if (auto* join = message_as<Join>(message)) join->record.sealed = join->signature = "";
+    if (auto* reply = message_as<JoinReply>(message)) forget_sealed(reply->members);
+    if (auto* reply = message_as<JoinReply>(message)) reply->signature = "";
+    if (auto* refused = message_as<JoinRefused>(message)) refused->held->sealed = "";
+    return message;
   }
   ADD_FAILURE() << name;
   return Message(Ping{});
@@ -93,6 +112,29 @@ Message join_without_reads() {
   message_as<Join>(join)->reads = 0;
   forget_program(message_as<Join>(join)->record);
   return join;
+}
+
+// Of a program from before members signed their records.
+TEST(Golden, RecordsAndSettingsWithoutSignaturesAreRead) {
+  for (const std::string name : {"gossip", "sync", "join", "join_reply", "join_refused"}) {
+    expect_reads(name + "-without-signed.bin", sample_of(name));
+  }
+}
+
+// What is signed is what members of all versions check, so no byte of it may change.
+TEST(Golden, SignaturesAreMadeAndTakenAsEver) {
+  const fs::path path = fs::path(GOLDEN_DIR) / "signed.bin";
+  const Identity self = identity_of(3), swarm = identity_of(1);
+  const MemberKeys keys(self, swarm), other(identity_of(4), swarm);
+  PeerRecord record = sample_record(2);
+  record.id = self.id();
+  std::string made = sign_settings(swarm, "task: digits\n");
+  keys.seal(record);
+  made += record.sealed;
+  if (std::getenv("STARLING_WRITE_GOLDEN") != nullptr) std::ofstream(path, std::ios::binary) << made;
+  EXPECT_TRUE(read_file(path) == made) << "this version signs other bytes";
+  EXPECT_TRUE(other.is_genuine(record));
+  EXPECT_TRUE(is_signed_settings(swarm.id(), "task: digits\n", made.substr(0, kProofBytes)));
 }
 
 // Of a program from before there were readers, and records named their program and exchanges.

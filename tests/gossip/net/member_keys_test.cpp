@@ -5,7 +5,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "gossip/limits.h"
 #include "gossip/rng.h"
+#include "kernels/projection.h"
 #include "tests/gossip/net/numbered_identity.h"
 
 namespace starling {
@@ -95,6 +97,62 @@ TEST_F(MemberKeysTest, AnAdmissionHoldsNoKeyThatSigns) {
   const std::string membership = sign_membership(Identity(admission.door), {.id = self_.id()});
   EXPECT_FALSE(read_membership(swarm_.id(), membership)) << "the door signs none";
   EXPECT_FALSE(judge(proof_of(self_, membership)));
+}
+
+PeerRecord record_of(const Identity& owner) { return {owner.id(), {5, 3}, {"10.0.0.5", 7400}, {.name = "b"}}; }
+
+TEST_F(MemberKeysTest, ARecordIsItsOwnersAndOfOneSwarm) {
+  PeerRecord record = record_of(other_), farewell = record;
+  EXPECT_FALSE(reader_.is_genuine(record)) << "not signed";
+  member_.seal(record);
+  EXPECT_TRUE(reader_.is_genuine(record));
+  EXPECT_LE(record.sealed.size(), kSealedBytesMax);
+  farewell.farewell = true;
+  member_.seal(farewell);
+  EXPECT_TRUE(reader_.is_genuine(farewell));
+  EXPECT_NE(farewell.sealed.substr(0, kProofBytes), record.sealed.substr(0, kProofBytes));
+  PeerRecord of_another = record;
+  of_another.id = identity_of(5).id();
+  EXPECT_FALSE(reader_.is_genuine(of_another));
+  EXPECT_FALSE(MemberKeys(self_, identity_of(9)).is_genuine(record)) << "of another swarm";
+  const Admission admission = admit(swarm_, {other_.id(), 1000, 7});
+  PeerRecord admitted = record_of(other_);
+  MemberKeys(other_, admission).seal(admitted);
+  EXPECT_EQ(admitted.sealed, record.sealed) << "whoever holds the swarm's key";
+}
+
+TEST_F(MemberKeysTest, NoBitOfARecordMayChange) {
+  PeerRecord record = record_of(other_);
+  member_.seal(record);
+  for (size_t i = 0; i < record.sealed.size(); ++i) {
+    PeerRecord flipped = record, cut = record;
+    flipped.sealed[i] = static_cast<char>(flipped.sealed[i] ^ 1 << i % 8);
+    cut.sealed.resize(i);
+    EXPECT_FALSE(reader_.is_genuine(flipped)) << i;
+    EXPECT_FALSE(reader_.is_genuine(cut)) << i;
+  }
+  record.sealed += '\0';
+  EXPECT_FALSE(reader_.is_genuine(record));
+}
+
+// The longest texts and all figures.
+TEST_F(MemberKeysTest, TheLargestRecordFits) {
+  PeerRecord record = record_of(other_);
+  record.endpoint.host = std::string(kHostBytesMax, 'h');
+  record.meta.name = std::string(kNameBytesMax, 'n');
+  record.meta.round = record.meta.steps = record.meta.samples = record.meta.labels_hash = ~uint64_t{0} / 3;
+  record.meta.projection.assign(kProjectionBuckets, 1.2345678f);
+  member_.seal(record);
+  EXPECT_LE(2 * record.sealed.size(), kSealedBytesMax) << "no room for what later programs append";
+}
+
+TEST_F(MemberKeysTest, SettingsAreSignedByTheSwarmsKey) {
+  const std::string signature = sign_settings(swarm_, "text");
+  EXPECT_TRUE(is_signed_settings(swarm_.id(), "text", signature));
+  EXPECT_FALSE(is_signed_settings(swarm_.id(), "text ", signature));
+  EXPECT_FALSE(is_signed_settings(self_.id(), "text", signature));
+  EXPECT_FALSE(is_signed_settings(swarm_.id(), "text", signature.substr(1)));
+  EXPECT_FALSE(is_signed_settings(swarm_.id(), "text", ""));
 }
 
 TEST_F(MemberKeysTest, NoBitOfAProofMayChange) {

@@ -23,8 +23,8 @@ inline auto fields(const MemberMeta& m) {
                     done, failed, stop, test_loss, held_out, classes, pause, labels);
 }
 inline auto fields(const PeerRecord& m) {
-  const auto& [id, version, endpoint, meta] = m;
-  return std::tuple(id, version, endpoint, fields(meta));
+  const auto& [id, version, endpoint, meta, farewell, sealed] = m;
+  return std::tuple(id, version, endpoint, fields(meta), farewell, sealed);
 }
 template <typename T>
 auto all_fields(const std::vector<T>& items);
@@ -75,16 +75,16 @@ inline auto fields(const Revoked& m) {
   return std::tuple(a);
 }
 inline auto fields(const Join& m) {
-  const auto& [a, b, c, d, e, f] = m;
-  return std::tuple(fields(a), b, c, d, e, f);
+  const auto& [a, b, c, d, e, f, g] = m;
+  return std::tuple(fields(a), b, c, d, e, f, g);
 }
 inline auto fields(const JoinCookie& m) {
   const auto& [a, b] = m;
   return std::tuple(a, b);
 }
 inline auto fields(const JoinReply& m) {
-  const auto& [a, b, c, d] = m;
-  return std::tuple(a, all_fields(b), c, d);
+  const auto& [a, b, c, d, e] = m;
+  return std::tuple(a, all_fields(b), c, d, e);
 }
 inline auto fields(const JoinRefused& m) {
   const auto& [a, b, c, held] = m;
@@ -258,8 +258,18 @@ inline PeerRecord sample_record(uint8_t n) {
   return {sample_id(n), {0x1234567890ull + n, 7u + n}, {"10.0.0." + std::to_string(n), 7400}, meta};
 }
 
+// No key signed it: nothing here checks that.
+inline PeerRecord sealed_record(uint8_t n, bool farewell = false) {
+  PeerRecord record = sample_record(n);
+  record.farewell = farewell;
+  record.sealed = std::string(kProofBytes, 's') + pack_record(record);
+  return record;
+}
+
 inline Updates sample_updates() {
-  return {{sample_record(21), sample_record(22)}, {{sample_id(31), {99, 3}, sample_id(32)}}, {sample_record(41)}};
+  return {{sample_record(21), sample_record(22), sealed_record(23)},
+          {{sample_id(31), {99, 3}, sample_id(32)}},
+          {sample_record(41), sealed_record(42, true)}};
 }
 
 inline FrameHeader sample_header() { return {0x0123456789abcdef, sample_id(1), 77, {"fd00::17", 7400}}; }
@@ -312,13 +322,13 @@ struct Sample {
 
 inline std::vector<Sample> wire_samples() {
   const ExchangeId ours{sample_id(1), 77, 5}, theirs{sample_id(2), 78, 6};
-  const std::string settings = "task: digits\nexchange: pairwise\n";
+  const std::string settings = "task: digits\nexchange: pairwise\n", signature(kProofBytes, 'w');
   std::vector<std::byte> payload(100);
   for (size_t i = 0; i < payload.size(); ++i) payload[i] = std::byte(3 * i);
   ModelOffer offer{42, 10, 80, 5'000'000, 1 << 20, {}, 2, {}, 80};
   for (size_t i = 0; i < offer.root.size(); ++i) offer.root[i] = static_cast<uint8_t>(200 + i);
   for (uint8_t i = 0; i < 3; ++i) offer.hashes.push_back({i, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
-  Sync sync{{}, {sample_record(51), sample_record(52)}, true, 86, 2, 5, 88};
+  Sync sync{{}, {sample_record(51), sample_record(52), sealed_record(54)}, true, 86, 2, 5, 88};
   for (uint8_t i = 0; i < 4; ++i) sync.digest.push_back({sample_id(60 + i), {1000u + i, 5u + i}, i});
   return {
       {"ping", Ping{11, sample_id(2), sample_updates()}, {}},
@@ -328,9 +338,12 @@ inline std::vector<Sample> wire_samples() {
       {"gossip", Gossip{sample_updates()}, {}},
       {"sync", sync, {}},
       {"revoked", Revoked{std::string(2 * kRevocationBytes, '\7')}, {}},
-      {"join", Join{sample_record(1), settings, 71, 74, 7, 87}, {}},
-      {"join_reply", JoinReply{settings, {sample_record(2), sample_record(3)}, "beside it: another\n", 72}, {}},
-      {"join_refused", JoinRefused{"codec: yours is fp32,\n\tours is modulo8\n", settings, 73, sample_record(4)}, {}},
+      {"join", Join{sealed_record(1), settings, 71, 74, 7, 87, signature}, {}},
+      {"join_reply",
+       JoinReply{
+           settings, {sample_record(2), sample_record(3), sealed_record(5)}, "beside it: another\n", 72, signature},
+       {}},
+      {"join_refused", JoinRefused{"codec: yours is fp32,\n\tours is modulo8\n", settings, 73, sealed_record(4)}, {}},
       {"model_request", ModelRequest{2048, 77, 79}, {}},
       {"model_offer", offer, {}},
       {"model_block_request", ModelBlockRequest{42, 3, 78, 81}, {}},

@@ -43,10 +43,15 @@ DecodeStatus changed(const std::function<void(T&)>& change) {
   return decode(sample_header(), message);
 }
 
+// Of a record, signed or not.
 DecodeStatus changed_record(const std::function<void(PeerRecord&)>& change) {
   Join join = sample<Join>();
+  join.record.sealed.clear();
   change(join.record);
-  return decode(sample_header(), join);
+  const DecodeStatus status = decode(sample_header(), join);
+  join.record.sealed = std::string(kProofBytes, 's') + pack_record(join.record);
+  EXPECT_EQ(decode(sample_header(), join), status) << "a signed one";
+  return status;
 }
 
 constexpr size_t kMembershipKinds = std::variant_size_v<MembershipMessage>;
@@ -149,6 +154,7 @@ TEST(Wire, RefusesRecordsOutOfRange) {
 
 TEST(Wire, NumbersOfABrokenModelStaySendable) {
   Join join = sample<Join>();
+  join.record.sealed.clear();
   join.record.meta.loss = kNanF;
   join.record.meta.steps_per_s = kInfinityF;
   join.record.meta.accuracy = kNanF;
@@ -181,6 +187,9 @@ TEST(Wire, RefusesTooManyAndTooLong) {
   EXPECT_EQ(changed<Sync>([](Sync& m) { m.digest.resize(kMembersMax + 1, m.digest[0]); }), refused);
   EXPECT_EQ(changed<Sync>([](Sync& m) { m.records.resize(kSyncRecordsMax + 1, m.records[0]); }), refused);
   EXPECT_EQ(changed<JoinReply>([](JoinReply& m) { m.members.resize(kSyncRecordsMax + 1, m.members[0]); }), refused);
+  EXPECT_EQ(changed<Sync>([](Sync& m) { m.records.assign(kSyncRecordsMax + 1, sealed_record(3)); }), refused);
+  EXPECT_EQ(changed<JoinReply>([](JoinReply& m) { m.members.assign(kSyncRecordsMax + 1, sealed_record(3)); }), refused);
+  EXPECT_EQ(changed<Gossip>([](Gossip& m) { m.updates = {.left = std::vector(21, sealed_record(3, true))}; }), refused);
   EXPECT_EQ(changed<Join>([](Join& m) { m.settings = std::string(kSettingsBytesMax + 1, 's'); }), refused);
   EXPECT_EQ(changed<JoinRefused>([](JoinRefused& m) { m.reason = std::string(kReasonBytesMax + 1, 'r'); }), refused);
   EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) {
@@ -221,7 +230,14 @@ TEST(Wire, RefusesJoiningOutOfRange) {
   EXPECT_EQ(changed<JoinReply>([](JoinReply& m) { m.note = "\x1b[2J"; }), refused);
   EXPECT_EQ(changed<JoinReply>([](JoinReply& m) { m.note = std::string(kReasonBytesMax + 1, 'n'); }), refused);
   EXPECT_EQ(changed<JoinRefused>([](JoinRefused& m) { m.reason = "\xff"; }), refused);
-  EXPECT_EQ(changed<JoinRefused>([](JoinRefused& m) { m.held->endpoint.port = 0; }), refused);
+  EXPECT_EQ(changed<JoinRefused>([](JoinRefused& m) {
+              m.held->sealed.clear();
+              m.held->endpoint.port = 0;
+            }),
+            refused);
+  EXPECT_EQ(changed<JoinReply>([](JoinReply& m) { m.signature.pop_back(); }), refused);
+  EXPECT_EQ(changed<JoinReply>([](JoinReply& m) { m.signature.resize(1 << 15); }), refused);
+  EXPECT_EQ(changed<Join>([](Join& m) { m.signature += 'x'; }), refused);
   EXPECT_EQ(changed<JoinRefused>([](JoinRefused& m) { m.held.reset(); }), DecodeStatus::kOk);
   EXPECT_EQ(changed<ModelRequest>([](ModelRequest& m) { m.first_hash = kTransferBlocksMax; }), refused);
   EXPECT_EQ(changed<ModelBlockRequest>([](ModelBlockRequest& m) { m.index = kTransferBlocksMax; }), refused);
@@ -233,6 +249,48 @@ TEST(Wire, RefusesJoiningOutOfRange) {
   EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) { m.total_bytes = 1; }), refused);
   EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) { m.first_hash = 3; }), refused);  // 3 + 3 hashes, 5 blocks
   EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) { m.first_hash = ~0u; }), refused);
+}
+
+// What was signed is all that counts, as it came.
+TEST(Wire, SignedRecordsPassAsTheyAre) {
+  PeerRecord record = sealed_record(7), other = record;
+  other.meta.loss = 99;
+  other.sealed = record.sealed;
+  FrameHeader header;
+  Message message;
+  const std::vector<std::byte> frame = encode_frame_header(sample_header(), Gossip{Updates{.alive = {other}}}, {});
+  ASSERT_EQ(decode_frame(Channel::kControl, frame, {}, &header, &message), DecodeStatus::kOk);
+  const Updates& updates = message_as<Gossip>(message)->updates;
+  ASSERT_EQ(updates.alive.size(), 1u);
+  EXPECT_TRUE(fields(updates.alive[0]) == fields(record));
+}
+
+TEST(Wire, RefusesSignedRecordsThatAreNone) {
+  const auto sent = [](const std::string& sealed) {
+    PeerRecord record = sample_record(7);
+    record.sealed = sealed;
+    return decode(sample_header(), Sync{.records = {record}});
+  };
+  const std::string sound = sealed_record(7).sealed, signature(kProofBytes, 's');
+  EXPECT_EQ(sent(sound), DecodeStatus::kOk);
+  for (size_t size = 1; size < sound.size(); ++size) EXPECT_NE(sent(sound.substr(0, size)), DecodeStatus::kOk) << size;
+  EXPECT_EQ(sent(signature), DecodeStatus::kOutOfRange) << "of nothing";
+  EXPECT_EQ(sent(sound + std::string(kSealedBytesMax - sound.size(), '\0')), DecodeStatus::kOk);
+  EXPECT_EQ(sent(sound + std::string(kSealedBytesMax + 1 - sound.size(), '\0')), DecodeStatus::kOutOfRange);
+  // Packed: one segment of 128 words, all zero, which is the largest; of 129; and of as many as 32 bits can say.
+  const auto zeros = [&](uint32_t words) {
+    std::string packed(signature);
+    packed += '\x70';  // of the segment table's word the bytes 4 to 6
+    for (int shift = 0; shift < 24; shift += 8) packed += static_cast<char>(words >> shift);
+    for (uint32_t left = words; left > 0 && packed.size() < 1000; left -= std::min(left, 256u)) {
+      packed += '\0';
+      packed += static_cast<char>(std::min(left, 256u) - 1);
+    }
+    return packed;
+  };
+  EXPECT_EQ(sent(zeros(128)), DecodeStatus::kOutOfRange) << "a record of no id";
+  EXPECT_EQ(sent(zeros(129)), DecodeStatus::kMalformed);
+  EXPECT_EQ(sent(zeros(0xffffff)), DecodeStatus::kMalformed);
 }
 
 TEST(Wire, RefusesRevocationsOutOfRange) {
