@@ -223,7 +223,7 @@ TEST(FuzzSmoke, Record) {
     const auto bytes = std::as_bytes(std::span(record.sealed));
     corpus.emplace_back(bytes.begin(), bytes.end());
   }
-  drive(fuzz_record, corpus, 20'000);
+  drive(fuzz_record, corpus, 5'000);
 }
 
 TEST(FuzzSmoke, Revocation) {
