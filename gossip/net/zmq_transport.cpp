@@ -20,6 +20,7 @@
 
 #include "gossip/limits.h"
 #include "gossip/net/file_limit.h"
+#include "gossip/net/handshakes.h"
 #include "gossip/net/link_gate.h"
 #include "gossip/net/zmq_address.h"
 #include "kernels/check.h"
@@ -43,8 +44,6 @@ constexpr Duration kLookEvery = std::chrono::milliseconds(50);  // at handshakes
 constexpr Duration kRefusedLinkLife = std::chrono::seconds(5);  // then another one is tried
 constexpr Duration kDeadLink = std::chrono::seconds(30);        // nothing was taken: ZeroMQ may have given it up
 constexpr Duration kProofPatience = std::chrono::seconds(10);
-constexpr Duration kBrokenOffWithin = std::chrono::seconds(1);  // a full port waits longer (handshake_ivl)
-constexpr int kBrokenHandshakes = 3;                            // in a row: nobody breaks them off by chance
 constexpr size_t kPartBytesMax[2] = {kControlFrameBytesMax, kBulkFrameBytesMax};
 
 size_t index_of(Channel channel) { return static_cast<size_t>(channel); }
@@ -97,50 +96,6 @@ SharedBytes shared(zmq::message_t message) {
   return {owner, owner->data<std::byte>(), owner->size()};
 }
 
-// Why no link to an address opens.
-enum class Closed { kNo, kWantsTicket, kHasNoTickets, kOtherKey };
-
-// An address whose links are watched.
-struct Expected {
-  PeerId id;  // zero: not known
-  Closed closed = Closed::kNo;
-  bool guessed = false;
-  TimePoint connected;
-  int broken = 0;  // handshakes in a row
-};
-
-constexpr int kHandshakeEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
-                                 ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
-
-struct HandshakeEvent {
-  uint16_t kind = 0;
-  uint32_t value = 0;
-};
-
-// nullopt: none now.
-std::optional<HandshakeEvent> next_event(zmq::socket_t& monitor) {
-  zmq::message_t told, address;
-  if (!monitor || !monitor.recv(told, zmq::recv_flags::dontwait)) return std::nullopt;
-  (void)monitor.recv(address, zmq::recv_flags::dontwait);
-  HandshakeEvent event;
-  if (told.size() < sizeof event.kind + sizeof event.value) return event;
-  std::memcpy(&event.kind, told.data(), sizeof event.kind);
-  std::memcpy(&event.value, told.data<char>() + sizeof event.kind, sizeof event.value);
-  return event;
-}
-
-// Before the socket is connected. Throws zmq::error_t.
-zmq::socket_t watch_handshakes(zmq::context_t& context, zmq::socket_t& socket, int events) {
-  static std::atomic<uint64_t> number = 0;
-  const std::string address = "inproc://handshakes." + std::to_string(++number);
-  zmq::socket_t monitor(context, zmq::socket_type::pair);
-  monitor.set(zmq::sockopt::linger, 0);
-  monitor.set(zmq::sockopt::rcvhwm, 0);  // ZeroMQ's threads would wait for room
-  if (zmq_socket_monitor(socket.handle(), address.c_str(), events) != 0) throw zmq::error_t();
-  monitor.connect(address);
-  return monitor;
-}
-
 void set_curve_client(zmq::socket_t& dealer, const CurveKey& server, const CurvePair& own) {
   const auto set = [&dealer](int option, const CurveKey& key) {
     STARLING_CHECK(zmq_setsockopt(dealer.handle(), option, key.data(), key.size()) == 0);
@@ -166,7 +121,7 @@ struct Pending {
 // One DEALER, connected to one port of one peer, and what it could not take yet.
 struct Link {
   zmq::socket_t socket;
-  zmq::socket_t monitor;               // where handshakes are watched
+  HandshakeMonitor monitor;            // where handshakes are watched
   std::optional<TimePoint> refused{};  // for good: ZeroMQ does not try again
   Endpoint to;
   Channel channel = Channel::kControl;
@@ -178,13 +133,6 @@ struct Link {
   size_t pending_bytes = 0;
   uint64_t last_used = 0;
 };
-
-// Before its socket is closed: a thread of ZeroMQ would wait for ever to tell a monitor that is gone.
-void unwatch(zmq::socket_t& socket, zmq::socket_t& monitor) {
-  if (!monitor) return;
-  (void)zmq_socket_monitor(socket.handle(), nullptr, 0);
-  monitor.close();
-}
 
 size_t bytes_of(const Frame& frame) { return frame.header.size() + frame.payload.size; }
 
@@ -222,7 +170,6 @@ struct ZmqTransportImpl {
   }
   ~ZmqTransportImpl() {
     names.reset();  // it wakes
-    for (auto& [key, link] : links) unwatch(link.socket, link.monitor);
     ::close(wake_fd);
     gate.remove(link_group);
   }
@@ -231,11 +178,9 @@ struct ZmqTransportImpl {
   bool try_bind(const Endpoint& listen, uint32_t port, bool last_attempt);
   void prove_closed() const;
   void wake() const;
-  PeerId reader_at(const Endpoint& to) const;
   Link* link_to(const Endpoint& to, Channel channel, const PeerId& reader);
   void prepare(Link& link, const PeerId& reader);
   void look_at_handshakes();
-  void note(Link& link, Expected& place, const HandshakeEvent& event) const;
   const SignedMembership* member_of(const zmq::message_t& routing_id);
   bool connect(Link& link);
   void try_next_number(Link& link);
@@ -257,7 +202,7 @@ struct ZmqTransportImpl {
   int wake_fd = -1;
   std::map<LinkKey, Link> links;
   std::map<LinkKey, Link*> waiting;  // the links with something pending
-  std::map<Endpoint, Expected> expected;
+  ExpectedPeers expected{keys != nullptr};
   TimePoint next_look;
   std::unordered_map<std::string, std::optional<SignedMembership>> judged;  // links of others, by their routing ids
   std::deque<ReceivedFrame> expired;
@@ -293,20 +238,18 @@ void ZmqTransportImpl::prove_closed() const {
   for (const Channel channel : {Channel::kControl, Channel::kBulk}) {
     zmq::socket_t stranger = make_socket(context, zmq::socket_type::dealer, channel);
     set_curve_client(stranger, curve_public(keys->self()).value(), curve_pair(random_seed()));
-    zmq::socket_t monitor = watch_handshakes(context, stranger, kHandshakeEvents);
+    HandshakeMonitor monitor(context.handle(), stranger.handle());
     stranger.connect(zmq_address(host, uint32_t{local.port} + index_of(channel)));
     std::optional<HandshakeEvent> event;
     const TimePoint deadline = clock.now() + kProofPatience;
     do {  // a handshake that lasts too long, on a busy machine, is tried again
-      zmq_pollitem_t told{monitor.handle(), 0, ZMQ_POLLIN, 0};
-      (void)zmq_poll(&told, 1, 100);
-      event = next_event(monitor);
-    } while ((!event || event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) && clock.now() < deadline);
-    unwatch(stranger, monitor);
-    if (event && event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) continue;
+      event = monitor.wait_next(100);
+    } while ((!event || event == HandshakeEvent::kConnected || event == HandshakeEvent::kBrokenOff) &&
+             clock.now() < deadline);
+    if (event == HandshakeEvent::kTurnedAway || event == HandshakeEvent::kLater) continue;
     throw std::runtime_error(
         "the ports of this agent " +
-        std::string(event && event->kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED
+        std::string(event == HandshakeEvent::kSucceeded
                         ? "let in a stranger without a ticket: this build of ZeroMQ lacks CURVE or ZAP"
                         : "do not answer a test at " + host + ":" + std::to_string(local.port) +
                               ": a firewall closes them on this machine, or it is overloaded") +
@@ -358,15 +301,12 @@ Link* ZmqTransportImpl::link_to(const Endpoint& to, Channel channel, const PeerI
       found = links.emplace(key, std::move(link)).first;
     } catch (const zmq::error_t&) {
       return nullptr;
+    } catch (const std::runtime_error&) {
+      return nullptr;
     }
   }
   found->second.last_used = ++use_count;
   return &found->second;
-}
-
-PeerId ZmqTransportImpl::reader_at(const Endpoint& to) const {
-  const auto place = expected.find(to);
-  return place == expected.end() ? PeerId{} : place->second.id;
 }
 
 // REQUIRES: somebody can have the reader's key.
@@ -376,41 +316,24 @@ void ZmqTransportImpl::prepare(Link& link, const PeerId& reader) {
     link.socket.set(zmq::sockopt::routing_id, keys->proof_for(reader));
   }
   if (link.channel == Channel::kControl && expected.contains(link.to)) {
-    link.monitor = watch_handshakes(context, link.socket, kHandshakeEvents | ZMQ_EVENT_CONNECTED);
+    link.monitor = HandshakeMonitor(context.handle(), link.socket.handle());
   }
 }
 
 void ZmqTransportImpl::look_at_handshakes() {
   if (expected.empty() || clock.now() < next_look) return;
   next_look = clock.now() + kLookEvery;
-  for (auto& [at, place] : expected) {
-    const auto link = links.find({at, Channel::kControl, keys ? place.id : PeerId{}});
-    if (link == links.end()) continue;
-    while (const auto event = next_event(link->second.monitor)) note(link->second, place, *event);
-  }
-}
-
-void ZmqTransportImpl::note(Link& link, Expected& place, const HandshakeEvent& event) const {
+  const auto link_of = [this](const Endpoint& at, const PeerId& id) {
+    return links.find({at, Channel::kControl, keys ? id : PeerId{}});
+  };
   const TimePoint now = clock.now();
-  const bool never = event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH && event.value >= 400;
-  const bool broken_off =
-      event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && now - place.connected < kBrokenOffWithin;
-  if (event.kind == ZMQ_EVENT_CONNECTED) {
-    place.connected = now;
-  } else if (event.kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
-    place.closed = Closed::kNo;
-    place.broken = 0;
-  } else if (event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL || never) {
-    const bool other_kind = event.value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
-    if (!keys && other_kind) place.closed = Closed::kWantsTicket;
-    if (keys) place.closed = other_kind ? Closed::kHasNoTickets : Closed::kOtherKey;
-    place.guessed = false;
-    link.refused = now;
-  } else if (broken_off && ++place.broken >= kBrokenHandshakes && place.closed == Closed::kNo) {
-    // A port of the other kind does that too, where its word of it is lost.
-    place.closed = keys ? Closed::kOtherKey : Closed::kWantsTicket;
-    place.guessed = true;
-  }
+  expected.look(
+      now,
+      [&](const Endpoint& at, const PeerId& id) {
+        const auto link = link_of(at, id);
+        return link == links.end() ? std::nullopt : link->second.monitor.next();
+      },
+      [&](const Endpoint& at, const PeerId& id) { link_of(at, id)->second.refused = now; });
 }
 
 // Where the host is a name whose number is not known yet, or is another one by now, it is looked up elsewhere; the
@@ -458,7 +381,6 @@ void ZmqTransportImpl::evict_oldest_link() {
 void ZmqTransportImpl::close_link(std::map<LinkKey, Link>::iterator link) {
   counters.frames_dropped += link->second.pending.size();
   waiting.erase(link->first);
-  unwatch(link->second.socket, link->second.monitor);
   links.erase(link);
 }
 
@@ -608,7 +530,7 @@ ZmqTransport::~ZmqTransport() = default;
 SendStatus ZmqTransport::send(const Endpoint& to, Channel channel, Frame frame) {
   ZmqTransportImpl& impl = *impl_;
   const bool good_port = to.port != 0 && (channel == Channel::kControl || to.port != 65535);
-  const PeerId reader = !impl.keys ? PeerId{} : frame.reader.is_zero() ? impl.reader_at(to) : frame.reader;
+  const PeerId reader = !impl.keys ? PeerId{} : frame.reader.is_zero() ? impl.expected.id_at(to) : frame.reader;
   Link* link = nullptr;
   SendStatus status = SendStatus::kQueued;
   if (frame.header.size() > kHeaderPartBytesMax || frame.payload.size > kPayloadBytesMax) {
@@ -679,40 +601,11 @@ void ZmqTransport::forget(const Endpoint& peer) {
   while (link != impl_->links.end() && std::get<Endpoint>(link->first) == peer) impl_->close_link(link++);
 }
 
-void ZmqTransport::expect_at(const PeerAddress& place) { impl_->expected[place.endpoint] = {.id = place.id}; }
+void ZmqTransport::expect_at(const PeerAddress& place) { impl_->expected.expect(place); }
 
-std::string ZmqTransport::why_closed(const Endpoint& at) const {
-  const auto place = impl_->expected.find(at);
-  if (place == impl_->expected.end()) return "";
-  const std::string to = at.to_string();
-  if (impl_->keys && place->second.id.is_zero()) {
-    return "this swarm has tickets, and none of them names the agent at " + to + ": give --bootstrap " + to +
-           "#TICKET, as it stands in the file `ticket` of the state folder there, or leave this address out";
-  }
-  switch (place->second.closed) {
-    case Closed::kNo: return "";
-    case Closed::kWantsTicket:
-      return to +
-             " lets in nobody without a ticket, or another program listens there: ask for its join line, which stands "
-             "in the file `ticket` of the state folder there, and start with --bootstrap " +
-             to + "#TICKET";
-    case Closed::kHasNoTickets:
-      return to +
-             " asks for no ticket: an open swarm is there (trust: open), or an older Starling. Start "
-             "without the ticket to join that swarm, or upgrade the program there";
-    case Closed::kOtherKey:
-      return "the ticket does not open " + to +
-             ": it is of another swarm, the agent there began anew with another state folder, or it asks for no ticket "
-             "(trust: open). Ask for the ticket that stands in that folder now";
-  }
-  return "";
-}
+std::string ZmqTransport::why_closed(const Endpoint& at) const { return impl_->expected.why_closed(at); }
 
-bool ZmqTransport::surely_closed(const Endpoint& at) const {
-  if (impl_->keys) return !why_closed(at).empty();
-  const auto place = impl_->expected.find(at);
-  return place != impl_->expected.end() && place->second.closed != Closed::kNo && !place->second.guessed;
-}
+bool ZmqTransport::surely_closed(const Endpoint& at) const { return impl_->expected.surely_closed(at); }
 
 std::optional<ReceivedFrame> ZmqTransport::take_expired() {
   if (impl_->expired.empty()) return std::nullopt;
