@@ -370,7 +370,8 @@ void LinkGate::Impl::measure(TimePoint now) {
   }
   if (closed_count < kClosedWorthATrim || now < next_trim) return;
   next_trim = now + std::chrono::seconds(1);
-  closed_count = 0;
+  // ZeroMQ frees what a link held after it has told that the link is closed: so the last trim is followed by another.
+  closed_count = closed_count == kClosedWorthATrim ? 0 : kClosedWorthATrim;
   malloc_trim(0);
 }
 
