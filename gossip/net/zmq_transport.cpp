@@ -478,9 +478,8 @@ std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* re
   const SignedMembership* const member = keys ? member_of(routing_id) : nullptr;
   const bool late = member && has_expired(*member, unix_seconds());
   if (member) frame.authenticated = member->id;
-  if (keys && (!member || late)) {
+  if (keys && (!member || late)) {  // counted with the link that is cut
     *refused = true;
-    ++counters.frames_refused;
     if (late && channel == Channel::kControl && expired.size() < kExpiredKeptMax) {
       frame.header = shared(std::move(parts[0]));
       expired.push_back(frame);
