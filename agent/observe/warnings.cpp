@@ -121,8 +121,8 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
      {[](const AgentStatus& status) { return status.links.strangers; },
       [](const AgentStatus& status) {
         return fmt::format(
-            "{} not let in, for want of a ticket of this swarm. If an agent of yours opens them, start it by the line "
-            "in the file `ticket` of this state folder, or update its program",
+            "{} not let in, for want of a ticket of this swarm. If an agent of yours opens them, give it its ticket, "
+            "the file `ticket` of this state folder or what `starling admit` prints, or update its program",
             print_were(status.links.strangers, "link"));
       }}},
     {"joins refused",

@@ -364,7 +364,7 @@ void Agent::compare_clocks(const PeerRecord& record) {
   if (record.meta.role != Role::kAgent || (!behind && theirs <= own + kDayMs)) return;
   clock_notice_.say(
       fmt::format("agent {} began {} by its clock, and by this agent's it is {}: one of the two is wrong. "
-                  "Nothing of the swarm depends on them; set the wrong one right",
+                  "Exchanges depend on neither, the end of a ticket does; set the wrong one right",
                   print_name(record), clock_text(theirs), clock_text(own)));
 }
 
