@@ -1,73 +1,12 @@
 """Bytes from strangers: whatever is thrown at either port of a running agent, it trains and exchanges on."""
 
 import random
-import socket
-import struct
 
 import swarm
+from raw_links import Plain, connect, greeting, hang_up, long_frame, push, ready
 
 HUGE = 100_000_000
 ROUNDS = 20
-
-
-def connect(port):
-  link = socket.create_connection(('127.0.0.1', port), timeout=5)
-  link.settimeout(5)
-  return link
-
-
-def push(link, data):
-  """Sends what the other side takes; it may hang up at any byte."""
-  try:
-    link.sendall(data)
-    return True
-  except OSError:
-    return False
-
-
-def greeting():
-  """ZMTP 3.0, mechanism NULL."""
-  return b'\xff' + bytes(8) + b'\x7f\x03\x00' + b'NULL'.ljust(20, b'\0') + bytes(32)
-
-
-def ready():
-  properties = b'\x0bSocket-Type' + struct.pack('>I', 6) + b'DEALER' + b'\x08Identity' + struct.pack('>I', 0)
-  body = b'\x05READY' + properties
-  return b'\x04' + bytes([len(body)]) + body
-
-
-def read(link, count):
-  data = b''
-  while len(data) < count:
-    piece = link.recv(count - len(data))
-    if not piece:
-      raise ConnectionError('hung up in the handshake')
-    data += piece
-  return data
-
-
-def speak_zmtp(port):
-  """A link after the handshake. It is waited for: libzmq hangs up on what comes before it has answered."""
-  link = connect(port)
-  link.sendall(greeting())
-  read(link, len(greeting()))
-  link.sendall(ready())
-  read(link, read(link, 2)[1])
-  return link
-
-
-def hang_up(link):
-  """Ends our side and reads out the other's: closed with bytes unread, the kernel may drop what is still on its way."""
-  try:
-    link.shutdown(socket.SHUT_WR)
-    while link.recv(1 << 16):
-      pass
-  except OSError:
-    pass
-
-
-def long_frame(size):
-  return b'\x02' + struct.pack('>Q', size)
 
 
 def memory_peak_bytes(process):
@@ -102,7 +41,7 @@ class Hostile(swarm.Case):
     self.unharmed()
 
   def push_random_frames(self, port):
-    with speak_zmtp(port) as link:
+    with Plain(port).link as link:
       for size in (0, 1, 40, 255):
         push(link, b'\x00' + bytes([size]) + self.rng.randbytes(size))
       push(link, b'\x01\x08' + self.rng.randbytes(8) + long_frame(60_000) + self.rng.randbytes(60_000))
@@ -127,7 +66,7 @@ class Hostile(swarm.Case):
     before = memory_peak_bytes(self.victim)
     piece = bytes(1 << 20)
     for port in self.ports:
-      with speak_zmtp(port) as link:
+      with Plain(port).link as link:
         sent = 0
         if push(link, long_frame(HUGE)):
           while sent < HUGE and push(link, piece):
@@ -138,7 +77,7 @@ class Hostile(swarm.Case):
 
   def test_frames_that_nobody_can_read_cost_their_link(self):
     piece = (b'\x00\x14' + bytes(20)) * 1000
-    link = speak_zmtp(self.ports[0])
+    link = Plain(self.ports[0]).link
     sent = 0
     while sent < 2000 and push(link, piece):
       sent += 1
@@ -156,7 +95,7 @@ class Hostile(swarm.Case):
     links = []
     for _ in range(500):
       for port in self.ports:
-        link = socket.create_connection(('127.0.0.1', port), timeout=5, source_address=('127.0.0.2', 0))
+        link = connect(port, '127.0.0.2')
         push(link, greeting() + ready())
         links.append(link)
     self.wait_log(self.victim, ' turned away: ')

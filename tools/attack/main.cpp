@@ -2,9 +2,10 @@
 // the attack's rate.
 //
 //   stranger --list                              the attacks, a line each
-//   stranger ATTACK HOST:PORT [--seconds S] [--seed N] [--block-bytes N] [--sink HOST:PORT]
-//   stranger sink                                prints an address, and takes what comes there until it is killed
+//   stranger ATTACK HOST:PORT[#TICKET] [--seconds S] [--seed N] [--block-bytes N] [--sink HOST:PORT]
+//   stranger sink [HOST:PORT#TICKET]             prints an address, and takes what comes there until it is killed
 //
+// A ticket, of `starling admit --new` or of a swarm that shares one, makes it a member: all ids are then its own one.
 // `--block-bytes`: of each of the model's blocks in fp32; the stranger's params are one such block. `--sink`: every
 // frame goes there instead, so the machine carries the attacker and the swarm does not. Prints "ready" when it begins,
 // and at the end what it did. Exit status 1: nobody answered, 2: wrong arguments.
@@ -12,11 +13,14 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "gossip/net/ticket.h"
 #include "gossip/net/zmq_transport.h"
 #include "tools/attack/attacks.h"
 
@@ -32,7 +36,7 @@ constexpr Duration kBehindMax = milliseconds(100);  // that are made up for if t
 
 struct Options {
   std::string attack;
-  Endpoint target;
+  Ticket target;  // the address alone in an open swarm
   std::optional<Endpoint> sink;
   double seconds = 10;
   uint64_t rng_seed = 1;
@@ -41,8 +45,8 @@ struct Options {
 
 [[noreturn]] void usage() {
   std::fprintf(stderr,
-               "stranger --list | stranger sink | stranger ATTACK HOST:PORT [--seconds S] [--seed N] "
-               "[--block-bytes N] [--sink HOST:PORT]\n");
+               "stranger --list | stranger sink [HOST:PORT#TICKET] | stranger ATTACK HOST:PORT[#TICKET] [--seconds S] "
+               "[--seed N] [--block-bytes N] [--sink HOST:PORT]\n");
   std::exit(2);
 }
 
@@ -52,9 +56,30 @@ Endpoint endpoint_of(const char* text) {
   return *endpoint;
 }
 
+Ticket target_of(const std::string& text) {
+  if (text.find('#') == std::string::npos) return {.at = endpoint_of(text.c_str()), .id = {}};
+  try {
+    return parse_ticket(text);
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    usage();
+  }
+}
+
+// Null: of an open swarm.
+std::shared_ptr<const MemberKeys> keys_of(const Ticket& ticket) {
+  if (ticket.id.is_zero()) return nullptr;
+  if (!ticket.admission) return std::make_shared<MemberKeys>(Identity(random_seed()), Identity(ticket.seed));
+  if (ticket.admission->identity) {
+    return std::make_shared<MemberKeys>(Identity(*ticket.admission->identity), *ticket.admission);
+  }
+  std::fprintf(stderr, "the ticket holds no identity: make one with `starling admit --new`\n");
+  usage();
+}
+
 Options parse(int argc, char** argv) {
   if (argc < 3 || argc % 2 == 0) usage();
-  Options options{.attack = argv[1], .target = endpoint_of(argv[2]), .sink = {}};
+  Options options{.attack = argv[1], .target = target_of(argv[2]), .sink = {}};
   for (int i = 3; i < argc; i += 2) {
     const std::string name = argv[i];
     if (name == "--seconds") {
@@ -87,28 +112,38 @@ void run_until(TimePoint end, Transport& transport, const Clock& clock, Stranger
   }
 }
 
-bool learn(const Options& options, Transport& transport, const Clock& clock, Stranger& stranger) {
+// `trains`: as which it joins; a member's other ids will be no others.
+bool learn(const Options& options, bool trains, uint64_t steps, Transport& transport, const Clock& clock,
+           Stranger& stranger) {
   const PeerId look = stranger.new_id();
   const TimePoint end = clock.now() + kPatience;
   while (stranger.members().empty() && clock.now() < end) {
-    stranger.join(look, options.target, 0, Phase::kJoining);
+    stranger.join(look, options.target.at, steps, trains ? Phase::kTraining : Phase::kJoining);
     run_until(clock.now() + kAskAgain, transport, clock, stranger, [&] { return clock.now() + milliseconds(10); });
   }
   return !stranger.members().empty();
 }
 
 int besiege(const Attack& attack, const Options& options) {
+  const std::shared_ptr<const MemberKeys> keys = keys_of(options.target);
   ZmqContext context;
-  ZmqTransport transport({"127.0.0.1", 0}, context);
+  ZmqTransport transport({"127.0.0.1", 0}, context, keys);
   const SteadyClock clock;
-  Stranger stranger(transport, clock, kGeneration, options.rng_seed);
-  if (!learn(options, transport, clock, stranger)) {
-    std::fprintf(stderr, "%s gave no members of a swarm\n", options.target.to_string().c_str());
+  Stranger stranger(transport, clock, kGeneration + options.rng_seed, options.rng_seed,
+                    keys ? std::optional(keys->self()) : std::nullopt);
+  transport.expect_at({options.target.at, options.target.id});
+  if (!learn(options, keys && attack.joins, attack.steps, transport, clock, stranger)) {
+    std::fprintf(stderr, "%s gave no members of a swarm; %s\n", options.target.at.to_string().c_str(),
+                 transport.why_closed(options.target.at).c_str());
     return 1;
   }
-  Siege siege{stranger, stranger.new_ids(attack.ids), blocks_of(0, options.block_bytes),
+  for (const auto& [id, member] : stranger.members()) transport.expect_at({member.endpoint, id});
+  Siege siege{stranger, stranger.new_ids(keys ? 1 : attack.ids), blocks_of(0, options.block_bytes),
               blocks_of(1e6f, options.block_bytes)};
-  if (options.sink) stranger.divert_to(*options.sink);
+  if (options.sink) {
+    stranger.divert_to(*options.sink);
+    if (keys) transport.expect_at({*options.sink, keys->self()});  // a sink of the same ticket
+  }
   if (attack.answer) {
     stranger.on_frame = [&](const FrameHeader& from, const Message& message) { attack.answer(siege, from, message); };
   }
@@ -135,9 +170,9 @@ int besiege(const Attack& attack, const Options& options) {
   return 0;
 }
 
-[[noreturn]] void take_all() {
+[[noreturn]] void take_all(const std::shared_ptr<const MemberKeys>& keys) {
   ZmqContext context;
-  ZmqTransport transport({"127.0.0.1", 0}, context);
+  ZmqTransport transport({"127.0.0.1", 0}, context, keys);
   const SteadyClock clock;
   std::printf("ready: %s\n", transport.local().to_string().c_str());
   std::fflush(stdout);
@@ -153,7 +188,7 @@ int besiege(const Attack& attack, const Options& options) {
 
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
-  if (what == "sink") starling::take_all();
+  if (what == "sink") starling::take_all(argc > 2 ? starling::keys_of(starling::target_of(argv[2])) : nullptr);
   if (what == "--list") {
     for (const starling::Attack& attack : starling::attacks()) {
       std::printf("%-18s %s, %g acts a second\n", attack.name, attack.does, attack.rate);

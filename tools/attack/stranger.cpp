@@ -22,12 +22,13 @@ const Updates* updates_in(const Kind& kind) {
 
 }  // namespace
 
-Stranger::Stranger(Transport& transport, const Clock& clock, uint64_t generation, uint64_t rng_seed)
-    : transport_(transport), clock_(clock), generation_(generation), rng_(rng_seed) {}
+Stranger::Stranger(Transport& transport, const Clock& clock, uint64_t generation, uint64_t rng_seed,
+                   std::optional<PeerId> member)
+    : transport_(transport), clock_(clock), generation_(generation), rng_(rng_seed), member_(member) {}
 
 PeerId Stranger::new_id() {
-  PeerId id;
-  for (size_t i = 0; i < id.bytes.size(); i += sizeof(uint64_t)) {
+  PeerId id = member_.value_or(PeerId{});
+  for (size_t i = 0; !member_ && i < id.bytes.size(); i += sizeof(uint64_t)) {
     const uint64_t word = rng_.next_u64();
     std::memcpy(id.bytes.data() + i, &word, sizeof word);
   }

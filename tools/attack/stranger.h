@@ -20,10 +20,11 @@ namespace starling {
 
 class Stranger {
  public:
-  // The transport and the clock outlive it. `generation`: of all its ids.
-  Stranger(Transport& transport, const Clock& clock, uint64_t generation, uint64_t rng_seed);
+  // The transport and the clock outlive it. `generation`: of all its ids. `member`: the id that its links prove.
+  Stranger(Transport& transport, const Clock& clock, uint64_t generation, uint64_t rng_seed,
+           std::optional<PeerId> member = {});
 
-  PeerId new_id();
+  PeerId new_id();  // a member has but its own
   std::vector<PeerId> new_ids(size_t count);
 
   // Reads what has come: learns members, shows cookies, answers pings for all of its ids, then calls on_frame.
@@ -70,6 +71,7 @@ class Stranger {
   const Clock& clock_;
   const uint64_t generation_;
   Rng rng_;
+  const std::optional<PeerId> member_;
   std::optional<Endpoint> sink_;
   std::string settings_;
   uint64_t swarm_id_ = 0, exchanges_ = 0, frames_sent_ = 0;
