@@ -117,12 +117,10 @@ class Registry::Seeds final : public Outbox {
   // Once, and again when it is another one.
   std::string take_trouble() {
     const FindPath& find_path = registry_.options_.find_path;
+    if (trouble_.empty() && since_) trouble_ = asked_.closed(find_path, asked_.count());
     if (trouble_.empty() && since_ && registry_.clock_.now() - *since_ >= kAnswerPatience) {
-      trouble_ = asked_.closed(find_path, asked_.count());
-      if (trouble_.empty()) {
-        trouble_ = "no agent answers at " + asked_.list(find_path) +
-                   ", so this registry knows no swarm; start it with the address of one that runs (--bootstrap)";
-      }
+      trouble_ = "no agent answers at " + asked_.list(find_path) +
+                 ", so this registry knows no swarm; start it with the address of one that runs (--bootstrap)";
     }
     const std::string now = std::exchange(trouble_, "");
     if (now.empty() || now == said_) return "";

@@ -3,10 +3,12 @@ removes them again."""
 
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import time
 
+import raw_links
 import swarm
 
 SOON = 10  # seconds, for a reason; the program says it within five, on a machine that does nothing else
@@ -160,6 +162,79 @@ class Certified(swarm.Case):
     self.trained([again])
     self.assertTrue((again.state / 'revoked').exists())
 
+  def test_a_removal_outlives_a_partition(self):
+    first = self.first()
+    second, third = self.member(first, 'second'), self.member(first, 'third')
+    self.trained([first, second, third])
+    for cut_off in (second, third):
+      cut_off.send(signal.SIGSTOP)
+    self.command('revoke', third.peer(), '--state', first.state)
+    self.wait_log(first, second.peer()[:8] + ') is gone')
+    for cut_off in (second, third):
+      cut_off.send(signal.SIGCONT)
+    self.wait_log(second, third.peer()[:8] + ' is revoked', seconds=SOON)
+    self.assertNotEqual(self.wait_end(third), 0)
+    self.ends_exchanges(third, [first, second])
+
+  def test_ids_minted_from_what_a_removed_member_has(self):
+    """Its ticket opens the door for ever; what it can say there about itself is worth nothing."""
+    first = self.first()
+    second = self.member(first, 'second')
+    self.trained([first, second])
+    files = self.command('admit', '--new', '--count', '2', '--out', 'boxes', '--state', first.state).split()
+    removed, good = (raw_links.Ticket((self.folder / file).read_text()) for file in files)
+    self.command('revoke', removed.own.hex(), '--state', first.state)
+    self.wait_log(second, removed.own.hex()[:8] + ' is revoked', seconds=SOON)
+    port = int(second.address().rpartition(':')[2])
+    reader, membership, seed = bytes.fromhex(second.peer()), removed.membership, removed.seed
+
+    def stays_open(ticket):
+      """Whether a frame that says nothing leaves the link open."""
+      try:
+        link = raw_links.Curve(port, reader, ticket)
+        link.link.sendall(link.parts(b'?', 1, False))
+        link.link.settimeout(2)
+        return link.link.recv(1) != b''
+      except TimeoutError:
+        return True
+      except OSError:
+        return False
+
+    self.assertTrue(stays_open(good), 'a member is heard')
+    new_id = bytes(raw_links.Sodium().id_of(bytes(31) + b'\1'))
+    minted = {
+      'another key': (membership, bytes(31) + b'\1'),
+      'its own id in it': (membership[:1] + new_id + membership[33:], bytes(31) + b'\1'),
+      'the membership of another member': (good.membership, seed),
+      'nothing signed': (bytes([1]) + new_id + bytes(80), bytes(31) + b'\1'),
+    }
+    before, peers = second.last('status')['links']['cut'], second.last('status')['peers']
+    for name, (removed.membership, removed.seed) in minted.items():
+      self.assertFalse(stays_open(removed), name)
+    self.wait(lambda: second.last('status')['links']['cut'] == before + len(minted), 'the links to be counted')
+    self.trained([first, second])
+    self.assertEqual(second.last('status')['peers'], peers)
+
+  def test_two_holders_of_the_key(self):
+    first = self.first()
+    second = self.member(first, 'second')
+    self.trained([first, second])
+    second.kill()
+    for file in ('swarm.key', 'admissions'):
+      shutil.copy(first.state / file, second.state / file)
+    second = self.agent('second', '--listen', second.address())
+    self.wait_log(second, 'starling admit ID')
+    third, fourth = self.member(first, 'third'), self.member(second, 'fourth')
+    numbers = [self.command('members', '--state', holder.state).splitlines()[-1].split() for holder in (first, second)]
+    self.assertEqual(numbers[0][0], numbers[1][0], 'both have signed under one number')
+    self.assertEqual([number[1] for number in numbers], [third.peer(), fourth.peer()])
+    self.trained([first, second, third, fourth])
+    self.command('revoke', fourth.peer(), '--state', second.state)
+    self.assertNotEqual(self.wait_end(fourth), 0)
+    self.command('revoke', third.peer(), '--state', second.state)
+    self.assertNotEqual(self.wait_end(third), 0)
+    self.ends_exchanges(third, [first, second])
+
   def test_revoked_while_no_holder_ran(self):
     first = self.first()
     second, third = self.member(first, 'second'), self.member(first, 'third')
@@ -189,6 +264,9 @@ class Certified(swarm.Case):
   def test_a_registry_serves_it(self):
     first = self.first()
     port = swarm.free_port_pair()
+    without = self.registry('without', port, '--bootstrap', first.address())
+    self.wait_log(without, 'lets in nobody without a ticket', seconds=SOON)
+    without.kill()
     registry = self.registry('registry', port, '--bootstrap', self.ticket(first, 'registry'))
     self.wait_log(registry, 'listens on')
     second, third = self.member(first, 'second'), self.member(first, 'third')
