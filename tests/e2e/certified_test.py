@@ -215,6 +215,26 @@ class Certified(swarm.Case):
     self.trained([first, second])
     self.assertEqual(second.last('status')['peers'], peers)
 
+  def test_a_ticket_file_that_is_wrong(self):
+    first = self.first()
+    second = self.member(first, 'second')
+    second.kill()
+    file = second.state / 'ticket'
+    text = file.read_text()
+    self.assertEqual(stat.S_IMODE(second.state.stat().st_mode), 0o700, 'whatever the mode of the file')
+    for damage, why in (
+      (lambda: file.write_text(text[:-9]), 'is cut off'),
+      (lambda: (file.unlink(), file.symlink_to(first.state / 'swarm.key')), 'is a symbolic link'),
+      (lambda: (file.unlink(), file.write_text(self.ticket(first, 'third'))), 'the ticket is for the agent '),
+      (lambda: file.unlink(), 'swarm.key or ticket is gone'),
+    ):
+      damage()
+      ended = self.agent('second')
+      self.assertEqual(self.wait_end(ended), 1, ended.log())
+      self.assertIn(why, ended.log())
+    file.write_text(text)
+    self.trained([first, self.agent('second')])
+
   def test_two_holders_of_the_key(self):
     first = self.first()
     second = self.member(first, 'second')
