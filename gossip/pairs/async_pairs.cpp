@@ -22,7 +22,6 @@ AsyncPairs::AsyncPairs(const PairwiseOptions& options, const Layout& layout, con
       admission_(options, ledger_, blocks_, proposer_, acceptor_, clock),
       routes_(self_, ledger_, proposer_, acceptor_, admission_) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
-  ledger_.on_ended = [this](const PairExchange& exchange, bool decided) { admission_.ended(exchange, decided); };
 }
 
 bool AsyncPairs::propose(const PeerId& peer) {
@@ -34,9 +33,6 @@ bool AsyncPairs::begin() {
   STARLING_CHECK(sampler_ != nullptr);
   std::vector<PeerId> not_asked = proposer_.peers();
   for (const PeerId& peer : acceptor_.peers()) not_asked.push_back(peer);
-  for (const PeerId& peer : sampler_->candidates()) {
-    if (!admission_.may_be_asked(peer)) not_asked.push_back(peer);
-  }
   const std::optional<PeerId> partner = sampler_->choose(not_asked);
   return partner && propose(*partner);
 }

@@ -1,21 +1,31 @@
-// The share of this agent's turns that one peer may take: one for each turn that is due at a boundary. Otherwise a peer
-// that proposes without end leaves no turn to the others.
+// Whether a peer may have a turn of this agent, and whether this agent should ask it for one.
 //
-// Among n agents above kFew, a peer's proposals are served while it takes part in at most one exchange in n - 2
-// boundaries on average, initiated or accepted. Honest peers take part in one in n - 1. Among fewer, one agent may
-// always be the proposer, so only its proposals count, and one in n - 1 boundaries is served. Peers come early and
-// late, so two proposals may follow each other, or three among many. A turn that ends undecided does not count.
+// Its share: one proposal for each turn that is due at a boundary. Otherwise a peer that proposes without end leaves no
+// turn to the others. Among n agents above kFew, a peer's proposals are served while it takes part in at most one
+// exchange in n - 2 boundaries on average, initiated or accepted. Honest peers take part in one in n - 1. Among fewer,
+// one agent may always be the proposer, so only its proposals count, and one in n - 1 boundaries is served. Peers come
+// early and late, so two proposals may follow each other, or three among many. A turn that ends undecided does not
+// count.
 //
-// A peer that lets turns end undecided is neither served nor asked for 2^j deadlines. Here j counts these turns since
-// the last decided one, beyond kFree and beyond the median of the other peers (at most kUsualMax). A network loses
-// frames without anybody's fault, and honest peers on a lossy network would otherwise bar each other.
+// A peer that lets turns end undecided is neither served nor asked for 2^j deadlines, above 16 deadlines no more than
+// about two minutes, since a link that failed for long may be back. Here j counts these turns since the last decided
+// one, beyond kFree and beyond the median of the other peers (at most kUsualMax). A network loses frames without
+// anybody's fault, and honest peers on a lossy network would otherwise bar each other. A peer that did not answer is
+// only not asked, since its queue may be long. Exchanges of the peer and of this agent count apart: otherwise a peer
+// that never votes would clear itself by proposing.
 //
-// Peers without any decided turn count as one for this, once others have decided some (unproven_peers.h). While they
-// are suspected, the caller computes the shares of the others without them: many invented ids would make each share
-// small.
+// A peer is untried while others have decided exchanges of a kind, and it has decided none. It may never decide, and
+// all wait for an agent that tries it again. So its turn is brief (PairProposer::brief_turn), and its first undecided
+// turn counts as the third in the schedule.
+//
+// A slow agent has one payload for others during its steps. Each peer that finds it spent is told of steps of its own:
+// otherwise all come for the next payload, and all but one in vain.
+//
+// This bounds what one id takes. A machine with many ids takes many shares; a certified swarm alone bounds its ids.
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -23,8 +33,6 @@
 
 #include "gossip/clock.h"
 #include "gossip/limits.h"
-#include "gossip/pairs/failure_backoff.h"
-#include "gossip/pairs/unproven_peers.h"
 #include "gossip/peer.h"
 
 namespace starling {
@@ -34,10 +42,9 @@ class FairShare {
   static constexpr uint64_t kBoundariesMax = 16;
   static constexpr size_t kFew = 4;
   static constexpr uint32_t kFree = 3, kUsualMax = 3, kDoublingsMax = 8;
+  static constexpr uint64_t kAheadMax = 16;  // boundaries, and as many peers with an appointment
 
   explicit FairShare(uint64_t turns_due = 1) : turns_due_(turns_due) {}  // at each boundary
-
-  const UnprovenPeers& strangers() const { return strangers_; }
 
   // Whether a proposal of the peer may be served at this boundary. `candidates`: how many peers there are to exchange
   // with; 0: not known, and any may be served.
@@ -56,47 +63,72 @@ class FairShare {
     if (candidates >= kFew) served(peer, boundary, candidates);
   }
 
-  // As FailureBackoff::add.
+  // `initiated`: by this agent. `began`: the peer answered. `deadline`: the unit of the bar.
   void undecided(const PeerId& peer, bool initiated, bool began, TimePoint now, Duration deadline) {
     One& one = of(peer);
     if (!initiated) one.paid_until = std::min(one.paid_until, one.paid_before);
-    if (strangers_.doubtful(peer)) return strangers_.undecided(peer, initiated, began, now, deadline);
-    one.undecided.add(initiated, began, kFree + usual(peer, initiated), kDoublingsMax, now, deadline);
+    const uint32_t in_a_row = ++one.undecided[initiated], free = kFree + usual(peer, initiated);
+    if (in_a_row <= free) return;
+    const uint32_t doublings = std::min(in_a_row - free - 1, kDoublingsMax);
+    const TimePoint until = now + std::min((uint32_t{1} << doublings) * deadline, std::max(16 * deadline, kLongMax));
+    one.not_asked_until = std::max(one.not_asked_until, until);
+    if (began) one.not_served_until = std::max(one.not_served_until, until);
   }
   void decided(const PeerId& peer, bool initiated) {
-    strangers_.decided(peer, initiated);
-    const auto it = peers_.find(peer);
-    if (it != peers_.end()) it->second.undecided.decided(initiated);
+    One& one = of(peer);
+    one.undecided[initiated] = 0;
+    one.decided[initiated] = any_decided_[initiated] = true;
   }
-  // UnprovenPeers::refused.
-  void refused(const PeerId& peer, TimePoint now, Duration deadline) { strangers_.refused(peer, now, deadline); }
+  // Others decided exchanges of this kind with this agent, ours or theirs, and the peer did not yet.
+  bool untried(const PeerId& peer, bool initiated) const {
+    const auto it = peers_.find(peer);
+    return any_decided_[initiated] && (it == peers_.end() || !it->second.decided[initiated]);
+  }
   // In the past: it may be served, or asked.
   TimePoint not_served_until(const PeerId& peer) const {
-    if (strangers_.doubtful(peer)) return strangers_.not_served_until(peer);
     const auto it = peers_.find(peer);
-    return it == peers_.end() ? TimePoint{} : it->second.undecided.not_served_until();
+    return it == peers_.end() ? TimePoint{} : it->second.not_served_until;
   }
   TimePoint not_asked_until(const PeerId& peer) const {
-    if (strangers_.doubtful(peer)) return strangers_.not_asked_until(peer);
     const auto it = peers_.find(peer);
-    return it == peers_.end() ? TimePoint{} : it->second.undecided.not_asked_until();
+    return it == peers_.end() ? TimePoint{} : it->second.not_asked_until;
+  }
+
+  // When the peer shall ask, in the steps after a boundary: the first one after `boundary` that its share allows and no
+  // other peer has, or else the last there is.
+  uint64_t appointment(const PeerId& peer, uint64_t boundary, size_t candidates) {
+    const uint64_t next = boundary + 1;
+    uint64_t first = next;
+    while (first < next + kAheadMax && !may_be_served(peer, first, candidates)) ++first;
+    std::erase_if(appointments_, [&](const auto& row) { return row.first == peer || row.second < next; });
+    const auto taken = [this](uint64_t one) {
+      return std::any_of(appointments_.begin(), appointments_.end(),
+                         [&](const auto& row) { return row.second == one; });
+    };
+    uint64_t chosen = first;
+    while (chosen < first + kAheadMax && taken(chosen)) ++chosen;
+    if (appointments_.size() < kAheadMax) appointments_[peer] = chosen;
+    return chosen;
   }
 
  private:
+  static constexpr Duration kLongMax = std::chrono::seconds(128);
   struct One {
-    uint64_t paid_until = 0;   // due turn of this agent: those that were served are the peer's share up to it
-    uint64_t paid_before = 0;  // without the last of them
-    FailureBackoff undecided;
+    uint64_t paid_until = 0;     // due turn of this agent: those that were served are the peer's share up to it
+    uint64_t paid_before = 0;    // without the last of them
+    uint32_t undecided[2] = {};  // in a row: its exchanges, ours
+    bool decided[2] = {};        // one at least, likewise
+    TimePoint not_served_until{}, not_asked_until{};
   };
   static uint64_t every(size_t candidates) {
     return candidates < kFew ? candidates : std::min<uint64_t>(candidates - 1, kBoundariesMax);
   }
   static uint64_t in_advance(size_t candidates) { return (candidates < kFew ? 1 : 2) * every(candidates); }
-  // The lower median over the other peers, strangers apart, bounded: they may be many, and lie.
+  // The lower median over the other peers, bounded: they may be many, and lie.
   uint32_t usual(const PeerId& peer, bool initiated) const {
     std::vector<uint32_t> others;
     for (const auto& [other, one] : peers_) {
-      if (other != peer && !strangers_.doubtful(other)) others.push_back(one.undecided.in_a_row(initiated));
+      if (other != peer) others.push_back(one.undecided[initiated]);
     }
     if (others.empty()) return 0;
     const auto middle = others.begin() + static_cast<std::ptrdiff_t>((others.size() - 1) / 2);
@@ -110,7 +142,8 @@ class FairShare {
 
   const uint64_t turns_due_;
   std::map<PeerId, One> peers_;
-  UnprovenPeers strangers_;
+  bool any_decided_[2] = {};                 // of any peer
+  std::map<PeerId, uint64_t> appointments_;  // boundaries
 };
 
 }  // namespace starling

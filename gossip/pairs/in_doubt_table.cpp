@@ -94,10 +94,10 @@ bool InDoubtTable::votes_again(const PeerId& proposer) {
   return true;
 }
 
-bool InDoubtTable::park_overdue(const std::function<bool(const PeerId&)>& counts) {
+bool InDoubtTable::park_overdue() {
   AcceptedExchange* oldest = nullptr;
   for (auto& [xid, exchange] : exchanges_) {
-    if (exchange.parked || clock_.now() < exchange.deadline_at || !counts(exchange.peer)) continue;
+    if (exchange.parked || clock_.now() < exchange.deadline_at) continue;
     if (oldest == nullptr || exchange.park_at < oldest->park_at) oldest = &exchange;
   }
   if (oldest == nullptr) return false;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "gossip/net/outbox.h"
@@ -28,14 +27,7 @@ class InDoubtTable {
   auto begin() const { return exchanges_.begin(); }
   auto end() const { return exchanges_.end(); }
   uint64_t generation_of(const PeerId& proposer) const { return exchanges_.generation_of(proposer); }
-  // Whether one of a peer that counts is open: in doubt and not parked.
-  template <typename Counts>
-  bool open_with(const Counts& counts) const {
-    return std::any_of(exchanges_.begin(), exchanges_.end(),
-                       [&](const auto& row) { return !row.second.parked && counts(row.second.peer); });
-  }
-  // Parks the oldest exchange with a late decision, of the peers that count: its place is needed. False: there is none.
-  bool park_overdue(const std::function<bool(const PeerId&)>& counts);
+  bool park_overdue();  // the oldest exchange with a late decision: its place is needed. False: there is none
   bool overdue_with(const PeerId& proposer) const;  // a decision is late, or several are open
   // Votes again where a decision is late, or several are open. False: neither is so.
   bool votes_again(const PeerId& proposer);

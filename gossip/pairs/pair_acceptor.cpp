@@ -39,14 +39,8 @@ AcceptedExchange* PairAcceptor::find(const ExchangeId& xid, const PeerId& from) 
 
 // ---- proposals ----
 
-bool PairAcceptor::has_room(const std::function<bool(const PeerId&)>& counts) {
-  const bool open =
-      std::any_of(exchanges_.begin(), exchanges_.end(), [&](const auto& row) { return counts(row.second.peer); });
-  if (open || voter_.accepted_count() >= kAcceptedMax) return false;
-  while (doubts_.open_with(counts)) {
-    if (!doubts_.park_overdue(counts)) return false;
-  }
-  return voter_.may_vote() || doubts_.park_overdue([](const PeerId&) { return true; });
+bool PairAcceptor::has_room() {
+  return voter_.accepted_count() < kAcceptedMax && (voter_.may_vote() || doubts_.park_overdue());
 }
 
 void PairAcceptor::supersede(const PeerId& proposer) {

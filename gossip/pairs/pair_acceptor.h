@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -27,9 +26,8 @@ class PairAcceptor {
 
   bool seen(const ExchangeId& xid) const { return voter_.seen(xid); }  // accepted or refused before
   bool full() const { return voter_.accepted_count() >= kAcceptedMax || !voter_.may_vote(); }
-  // Whether there is a place for one more exchange: one for all the peers that count together, of a few in all.
-  // Exchanges in doubt with a late decision make room: they are parked.
-  bool has_room(const std::function<bool(const PeerId&)>& counts);
+  // Whether there is a place for one more exchange. One in doubt with a late decision makes room: it is parked.
+  bool has_room();
   // Ends the proposer's earlier exchanges that are not voted on: a new proposal shows that it has given them up.
   void supersede(const PeerId& proposer);
   // The peer is believed dead, or has left: likewise all that are not voted on, and no turn waits for its decision.

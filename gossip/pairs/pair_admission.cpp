@@ -1,6 +1,5 @@
 #include "gossip/pairs/pair_admission.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "gossip/exchange/coefficients.h"
@@ -39,8 +38,7 @@ void PairAdmission::answer(const PeerId& from, const Propose& propose) {
     early_.forget(from);
     return acceptor_.refuse(propose.xid, *free_in);
   }
-  Duration left = std::chrono::milliseconds(propose.deadline_ms);
-  if (strangers_.doubtful(from)) left = std::min(left, proposer_.deadline().current());  // it may lie
+  const Duration left = std::chrono::milliseconds(propose.deadline_ms);
   acceptor_.accept(from, propose, {ledger_.snapshot(), left, false});
   for (EarlyPairBlocks::Item& item : early_.take(propose.xid)) on_block(from, item.block, item.payload);
 }
@@ -50,20 +48,7 @@ std::optional<Duration> PairAdmission::busy_for(const PeerId& from, const Propos
   if (ledger_.snapshot() == nullptr || !mass_is_sane(propose.mass)) return options_.soon();
   if (ledger_.spent()) return ledger_.until_next_snapshot();
   if (acceptor_.votes_again(from)) return Duration::zero();
-  const Duration barred = strangers_.not_served_until(from) - clock_.now();
-  if (barred > Duration::zero()) return barred;
-  const bool room = acceptor_.has_room([&](const PeerId& peer) { return strangers_.both_doubtful(peer, from); });
-  return room ? std::nullopt : std::optional(proposer_.deadline().current());
-}
-
-// Beside the steps a failed exchange costs no time. So a peer that once decided one is not barred for what a network
-// may have lost.
-void PairAdmission::ended(const PairExchange& exchange, bool decided) {
-  if (decided) return strangers_.decided(exchange.peer, exchange.initiated);
-  if (strangers_.known(exchange.peer)) return;
-  const TimePoint now = clock_.now();
-  strangers_.undecided(exchange.peer, exchange.initiated, exchange.agreed, now,
-                       options_.bar(now - exchange.started_at));
+  return acceptor_.has_room() ? std::nullopt : std::optional(proposer_.deadline().current());
 }
 
 void PairAdmission::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {

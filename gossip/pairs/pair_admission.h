@@ -12,7 +12,6 @@
 #include "gossip/pairs/pair_blocks.h"
 #include "gossip/pairs/pair_proposer.h"
 #include "gossip/pairs/pair_state.h"
-#include "gossip/pairs/unproven_peers.h"
 
 namespace starling {
 
@@ -26,9 +25,6 @@ class PairAdmission {
   // `from` and `generation` are the sender's.
   void on_propose(const PeerId& from, uint64_t generation, const Propose& propose);
   void on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload);  // of a foreign proposal
-
-  void ended(const PairExchange& exchange, bool decided);  // PairState::on_ended
-  bool may_be_asked(const PeerId& peer) const { return strangers_.not_asked_until(peer) <= clock_.now(); }
 
   void answer_waiting();  // REQUIRES: a snapshot was adopted, or withdrawn
   void forget(const PeerId& peer, uint64_t generation);
@@ -54,7 +50,6 @@ class PairAdmission {
   PairAcceptor& acceptor_;
   const Clock& clock_;
   std::vector<Waiting> waiting_;
-  UnprovenPeers strangers_;
   EarlyPairBlocks early_;
 };
 

@@ -49,21 +49,18 @@ SyncPairs::SyncPairs(const PairwiseOptions& options, const Layout& layout, const
   };
   ledger_.on_met = [this](const PairExchange& exchange, bool mixed) {
     const PeerId& peer = exchange.peer;
-    if (mixed && !admission_.suspects(peer)) {
+    if (mixed) {
       ++turns_;
       schedule_.mixed(peer, exchange.initiated ? exchange.own_slot : exchange.peer_slot);
       schedule_.heard(peer, exchange.peer_slot);
     }
-    if (!mixed) admission_.refused(peer);
     if (asked_ && asked_->peer == peer) partner_answered(mixed);
     if (sampler_ != nullptr) sampler_->met(peer);
   };
   ledger_.on_ended = [this](const PairExchange& exchange, bool decided) {
     admission_.ended(exchange, decided);
     if (!decided && !exchange.agreed) return;
-    const bool untried = admission_.untried(exchange.peer, exchange.initiated);
-    const bool stranger = untried || admission_.suspects(exchange.peer);
-    schedule_.ended(exchange.peer, exchange.initiated, decided, stranger);
+    schedule_.ended(exchange.peer, exchange.initiated, decided, admission_.untried(exchange.peer, exchange.initiated));
   };
 }
 
@@ -82,7 +79,7 @@ void SyncPairs::handle(const PeerId& from, uint64_t generation, const ExchangeMe
 bool SyncPairs::propose(const PeerId& peer) {
   if (peer == self_ || !free() || waiting() > 0) return false;
   return propose({.peer = peer,
-                  .patience = admission_.patience_with(peer),
+                  .patience = proposer_.patience(),
                   .slot = schedule_.slot(),
                   .brief = admission_.untried(peer, true),
                   .blocks_first = thin_});
@@ -160,7 +157,7 @@ std::optional<bool> SyncPairs::scheduled_turn(const std::vector<PeerId>& not_now
     }
     if (may_be_asked(*partner, not_now)) {
       schedule_.tried();
-      return propose({*partner, admission_.patience_with(*partner), slot, true, admission_.untried(*partner, true)});
+      return propose({*partner, proposer_.patience(), slot, true, admission_.untried(*partner, true)});
     }
     asked_.reset();
     schedule_.rest();
@@ -193,7 +190,7 @@ void SyncPairs::begin_boundary(const Snapshot& snapshot) {
   began_ = clock_.now();
   without_steps_ = without_steps;
   std::vector<PeerId> others;
-  if (sampler_ != nullptr) others = admission_.scheduled_with();
+  if (sampler_ != nullptr) others = sampler_->candidates();
   std::erase(others, self_);
   const uint64_t boundaries = snapshot.boundary - ledger_.boundary();  // without an exchange nothing is published
   compare_paces(others, boundaries, snapshot.settling);
@@ -223,7 +220,7 @@ void SyncPairs::compare_paces(const std::vector<PeerId>& others, uint64_t bounda
 }
 
 void SyncPairs::hear_pace(const PeerId& peer, uint32_t steps_us) {
-  if (!admission_.suspects(peer)) paces_.heard(peer, std::chrono::microseconds(steps_us));
+  paces_.heard(peer, std::chrono::microseconds(steps_us));
 }
 
 void SyncPairs::publish(std::shared_ptr<const Snapshot> snapshot) {

@@ -68,24 +68,6 @@ void TurnAdmission::count_met(const PeerId& peer) {
   if (sampler_ != nullptr) shares_.met(peer, ledger_.boundary(), candidates());
 }
 
-// ---- strangers ----
-
-std::vector<PeerId> TurnAdmission::reckoned_with() const {
-  std::vector<PeerId> all = sampler_->candidates();
-  std::erase_if(all, [this](const PeerId& peer) { return suspects(peer); });
-  return all;
-}
-
-size_t TurnAdmission::candidates() const { return reckoned_with().size(); }
-
-// A schedule holds only among agents that reckon with the same ids, and each has other strangers: at first nearly all,
-// and of an even number every second one is never its partner. So all are in it, unless nearly all are strangers still
-// and many of their turns came to nothing: then ids were made to join.
-std::vector<PeerId> TurnAdmission::scheduled_with() const {
-  std::vector<PeerId> all = sampler_->candidates(), trusted = reckoned_with();
-  return shares_.strangers().made_up() && kTrustedMin * trusted.size() < all.size() ? trusted : all;
-}
-
 std::vector<PeerId> TurnAdmission::not_asked() const {
   std::vector<PeerId> peers = sampler_->candidates();
   std::erase_if(peers, [this](const PeerId& peer) { return shares_.not_asked_until(peer) <= clock_.now(); });
@@ -96,11 +78,6 @@ void TurnAdmission::add_asked_later(std::vector<PeerId>& peers) const {
   for (const auto& [peer, not_before] : not_before_) {
     if (clock_.now() < not_before) peers.push_back(peer);
   }
-}
-
-// A stranger that is suspected may never answer.
-Duration TurnAdmission::patience_with(const PeerId& peer) const {
-  return suspects(peer) ? std::min(proposer_.deadline().current(), proposer_.patience()) : proposer_.patience();
 }
 
 // ---- turns ----
@@ -152,7 +129,7 @@ void TurnAdmission::admit(const PeerId& from, uint64_t generation, const Propose
   const Duration left = std::min<Duration>(std::chrono::milliseconds(propose.deadline_ms), options_.deadline_max);
   const uint64_t boundary = ledger_.boundary() + (free() ? 0 : 1);
   const std::optional<TimePoint> next_at = ledger_.next_at();
-  if (!suspects(from)) schedule_.heard(from, propose.slot);
+  schedule_.heard(from, propose.slot);
   if (had_its_share(from, propose, boundary)) {
     return refuse_over_share(propose, next_at ? appointment_in(from, *next_at) : Duration::zero());
   }
@@ -174,11 +151,9 @@ void TurnAdmission::admit(const PeerId& from, uint64_t generation, const Propose
 // From now until the steps begin that the peer shall ask in: its share allows that, and nobody else shall.
 Duration TurnAdmission::appointment_in(const PeerId& from, TimePoint next_at) {
   const Duration next_in = next_at - clock_.now();
-  if (sampler_ == nullptr || !shares_.strangers().known(from)) return next_in;
-  const uint64_t next = ledger_.boundary() + 1;
-  uint64_t first = next;
-  while (first < next + Reservations::kAheadMax && !shares_.may_be_served(from, first, candidates())) ++first;
-  return next_in + (given_.with(from, first) - next) * ledger_.steps_time();
+  if (sampler_ == nullptr) return next_in;
+  const uint64_t boundary = ledger_.boundary(), chosen = shares_.appointment(from, boundary, candidates());
+  return next_in + (chosen - boundary - 1) * ledger_.steps_time();
 }
 
 // Only of a peer that makes appointments, which it tells unasked: others are busy for one exchange, and say longer.
@@ -284,8 +259,7 @@ void TurnAdmission::asked() {
 void TurnAdmission::begin_turn(const PeerId& from, const Propose& propose, PairAcceptor::Turn turn) {
   turn.slot = schedule_.slot();
   turn.scheduled = schedule_.expects(from, propose.slot);
-  turn.left = proposer_.turn_deadline() / (suspects(from) ? 2 : 1);  // a suspect may mean to let it end
-  if (untried(from, false)) turn.left = std::min(turn.left, proposer_.brief_turn());
+  turn.left = untried(from, false) ? proposer_.brief_turn() : proposer_.turn_deadline();
   acceptor_.accept(from, propose, turn);
   for (EarlyPairBlocks::Item& item : early_.take(propose.xid)) on_block(from, item.block, item.payload);
 }

@@ -21,7 +21,6 @@
 #include "gossip/pairs/pair_blocks.h"
 #include "gossip/pairs/pair_proposer.h"
 #include "gossip/pairs/pair_state.h"
-#include "gossip/pairs/reservations.h"
 #include "gossip/pairs/turn_schedule.h"
 
 namespace starling {
@@ -31,8 +30,7 @@ class TurnAdmission {
   static constexpr size_t kEagerBytesMax = 2 << 20;              // a payload up to this size may go with its proposal
   static constexpr size_t kEarlyBytesMax = 16 * kEagerBytesMax;  // held for all proposals that wait
   static constexpr size_t kWaitingMax = 16;
-  static constexpr size_t kTrustedMin = 8;  // one of so many
-  static constexpr int kAppointments = 4;   // deadlines: the longest delay of a reservation
+  static constexpr int kAppointments = 4;  // deadlines: the longest delay of an appointment
 
   // All references must outlive the object; `sampler` may be null.
   TurnAdmission(const PairwiseOptions& options, PairState& ledger, const PairBlocks& blocks, PairProposer& proposer,
@@ -64,16 +62,12 @@ class TurnAdmission {
   size_t waiting() const;                           // proposals that may begin
   size_t may_be_served() const;                     // of those that wait
 
-  void ended(const PairExchange& exchange, bool decided);  // PairState::on_ended
-  void refused(const PeerId& peer) { shares_.refused(peer, clock_.now(), options_.soon()); }
+  void ended(const PairExchange& exchange, bool decided);              // PairState::on_ended
   void ask_later(const PeerId& peer, Duration free_in, bool unasked);  // PairState::on_busy_for
-  std::vector<PeerId> scheduled_with() const;              // the agents of the schedule. REQUIRES: a sampler
   std::vector<PeerId> not_asked() const;                   // peers that this agent should not ask. REQUIRES: a sampler
   void add_asked_later(std::vector<PeerId>& peers) const;  // peers that told this agent to come later
-  bool bars(const PeerId& peer) const { return barred_for(peer).has_value(); }             // it is told BUSY
-  bool suspects(const PeerId& peer) const { return shares_.strangers().suspected(peer); }  // it may never decide
-  bool untried(const PeerId& peer, bool initiated) const { return shares_.strangers().untried(peer, initiated); }
-  Duration patience_with(const PeerId& peer) const;  // how long a proposal to it may wait
+  bool bars(const PeerId& peer) const { return barred_for(peer).has_value(); }  // it is told BUSY
+  bool untried(const PeerId& peer, bool initiated) const { return shares_.untried(peer, initiated); }
 
   void forget(const PeerId& peer, uint64_t generation);
   void tick();
@@ -94,8 +88,7 @@ class TurnAdmission {
   void ask_again(const PeerId& from, const Propose& propose);
   std::optional<Duration> barred_for(const PeerId& from) const;
   bool had_its_share(const PeerId& from, const Propose& propose, uint64_t boundary) const;
-  std::vector<PeerId> reckoned_with() const;  // those that may be met, without strangers that are suspected
-  size_t candidates() const;
+  size_t candidates() const { return sampler_->candidates().size(); }
   bool closes_ring(const PeerId& from, const Propose& propose) const;
   bool begin_waiting(std::vector<Waiting>::iterator next);
   TimePoint own_answer_due() const;
@@ -123,7 +116,6 @@ class TurnAdmission {
   std::vector<Waiting> waiting_;
   FairShare shares_;
   bool only_asks_ = false;
-  Reservations given_;                      // when others shall ask this agent
   std::map<PeerId, TimePoint> not_before_;  // when this agent shall ask others
   EarlyPairBlocks early_{kEagerBytesMax, kEarlyBytesMax};
 };

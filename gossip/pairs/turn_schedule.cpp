@@ -168,8 +168,8 @@ void TurnSchedule::came_to_nothing() { ++rested_; }
 // For as many boundaries as there are agents, then eight times as many, and so on. Its exchanges and ours apart: one
 // that never votes would clear itself by what it proposes. Who does it again and again explains why others were late:
 // they waited for whoever waited for it, which is over now. Lost frames hardly ever do it to one peer three times in a
-// row. The first turn of a stranger counts as its third: all wait for whoever tries it again.
-void TurnSchedule::ended(const PeerId& peer, bool initiated, bool decided, bool stranger) {
+// row.
+void TurnSchedule::ended(const PeerId& peer, bool initiated, bool decided, bool untried) {
   std::map<PeerId, Barred>& rows = initiated ? not_asked_ : not_expected_;
   if (decided) {
     rows.erase(peer);
@@ -177,7 +177,7 @@ void TurnSchedule::ended(const PeerId& peer, bool initiated, bool decided, bool 
   }
   if (rows.size() >= kMembersMax) rows.clear();
   Barred& one = rows[peer];
-  if (stranger) one.times = std::max(one.times, kExplains);
+  if (untried) one.times = std::max(one.times, kExplains);
   one.until = boundary_ + (ids_.size() << 3 * one.times);
   if (one.times >= kExplains) asked_ = late_ = bad_windows_ = 0;
   one.times = std::min(one.times + 1, kBarredMax);

@@ -65,9 +65,9 @@ class TurnSchedule {
   void heard(const PeerId& peer, uint64_t slot);  // the peer is there
   void answered(bool in_time);                    // by the partner that was asked
   void came_to_nothing();                         // with the partner that was asked: this agent rests in that slot
-  // An exchange with the peer, which this agent began or not. Not decided: by the peer's doing. `stranger`: it is
-  // suspected, beside others that are known, or untried (unproven_peers.h).
-  void ended(const PeerId& peer, bool initiated, bool decided, bool stranger);
+  // An exchange with the peer, which this agent began or not. Not decided: by the peer's doing. `untried`: it never
+  // decided one of that kind (fair_share.h).
+  void ended(const PeerId& peer, bool initiated, bool decided, bool untried);
 
  private:
   struct Barred {

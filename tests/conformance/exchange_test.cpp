@@ -159,7 +159,7 @@ TYPED_TEST(ExchangeConformance, WhatComesInTimeIsCounted) {
   expect_adds_up(tally);
 }
 
-// UnprovenPeers' frames, nonsense and other exchanges' messages move one count only.
+// Strangers' frames, nonsense and other exchanges' messages move one count only.
 TYPED_TEST(ExchangeConformance, HostileMessagesAreIgnoredAndChangeNoOtherCount) {
   typename TestFixture::Swarm swarm(4, {});
   swarm.run_freely(seconds(1));

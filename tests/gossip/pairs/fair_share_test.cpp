@@ -109,102 +109,6 @@ TEST(FairShare, WhatTheOthersLoseIsFreeUpToThree) {
   EXPECT_EQ(shares.not_served_until(test_peer(6)), now + milliseconds(100));
 }
 
-// Ids cost nothing: of those that never decided a turn, what one lets end bars all.
-TEST(FairShare, StrangersAreBarredAsOne) {
-  FairShare shares;
-  const TimePoint now{std::chrono::hours(1)};
-  shares.decided(test_peer(1), false);
-  shares.undecided(test_peer(2), false, true, now, milliseconds(100));
-  EXPECT_LE(shares.not_asked_until(test_peer(3)), now) << "one is free";
-  EXPECT_TRUE(shares.strangers().suspected(test_peer(3)));
-  for (uint8_t tag = 3; tag <= 8; ++tag) shares.undecided(test_peer(tag), false, true, now, milliseconds(100));
-  EXPECT_EQ(shares.not_asked_until(test_peer(9)), now + milliseconds(1600));
-  EXPECT_EQ(shares.not_served_until(test_peer(2)), now + milliseconds(1600)) << "at most sixteen";
-  EXPECT_LE(shares.not_served_until(test_peer(1)), now);
-  EXPECT_FALSE(shares.strangers().suspected(test_peer(1)));
-}
-
-// Its turns are its own from then on, and the rest begin anew.
-TEST(FairShare, WhoDecidesIsNoStrangerAnyMore) {
-  FairShare shares;
-  const TimePoint now{std::chrono::hours(1)};
-  shares.decided(test_peer(1), false);
-  for (int i = 0; i < 4; ++i) shares.undecided(test_peer(2), false, true, now, milliseconds(100));
-  shares.decided(test_peer(3), false);
-  EXPECT_LE(shares.not_served_until(test_peer(3)), now);
-  EXPECT_FALSE(shares.strangers().suspicious());
-  lose_the_free_ones(shares, test_peer(3), false, now);
-  EXPECT_LE(shares.not_served_until(test_peer(3)), now);
-  shares.undecided(test_peer(3), false, true, now, milliseconds(100));
-  EXPECT_EQ(shares.not_served_until(test_peer(3)), now + milliseconds(100));
-  EXPECT_FALSE(shares.strangers().suspicious());
-}
-
-// Else the newcomers among many strangers would hardly ever be served.
-TEST(UnprovenPeers, WhoLetNoneEndIsServedADeadlineLater) {
-  UnprovenPeers strangers;
-  const TimePoint now{std::chrono::hours(1)};
-  strangers.decided(test_peer(1), true);
-  for (int i = 0; i < 6; ++i) strangers.undecided(test_peer(2), false, true, now, milliseconds(100));
-  EXPECT_EQ(strangers.not_served_until(test_peer(2)), now + milliseconds(1600));
-  EXPECT_EQ(strangers.not_served_until(test_peer(3)), now + milliseconds(100));
-  EXPECT_EQ(strangers.not_asked_until(test_peer(3)), now + milliseconds(1600)) << "who never answers costs a deadline";
-  EXPECT_LE(strangers.not_served_until(test_peer(1)), now);
-}
-
-// BUSY is no fault, but nine in a row are in vain, of whomever they came.
-TEST(UnprovenPeers, WhoRefuseManyInARowAreNotAsked) {
-  UnprovenPeers strangers;
-  const TimePoint now{std::chrono::hours(1)};
-  strangers.decided(test_peer(1), true);
-  const auto refuse = [&](uint32_t times) {
-    for (uint32_t i = 0; i < times; ++i) {
-      strangers.refused(test_peer(static_cast<uint8_t>(2 + i)), now, milliseconds(100));
-      strangers.refused(test_peer(1), now, milliseconds(100));
-    }
-  };
-  refuse(UnprovenPeers::kRefusedFree + UnprovenPeers::kFreeBesideOthers);
-  EXPECT_LE(strangers.not_asked_until(test_peer(30)), now);
-  refuse(1);
-  EXPECT_EQ(strangers.not_asked_until(test_peer(30)), now + milliseconds(100));
-  EXPECT_LE(strangers.not_served_until(test_peer(30)), now);
-  EXPECT_LE(strangers.not_asked_until(test_peer(1)), now);
-  strangers.decided(test_peer(31), false);
-  refuse(UnprovenPeers::kRefusedFree);
-  EXPECT_EQ(strangers.not_asked_until(test_peer(30)), now + milliseconds(100)) << "they begin anew";
-}
-
-// At first most are strangers, and a turn of some comes to nothing.
-TEST(UnprovenPeers, AreTakenForMadeUpOnceManyOfTheirTurnsCameToNothing) {
-  UnprovenPeers strangers;
-  const auto end = [&](uint32_t times) {
-    for (uint32_t i = 0; i < times; ++i) strangers.undecided(test_peer(9), false, true, TimePoint{}, milliseconds(500));
-  };
-  end(UnprovenPeers::kMadeUp);
-  EXPECT_FALSE(strangers.made_up()) << "nobody is known";
-  strangers.decided(test_peer(1), false);
-  end(UnprovenPeers::kMadeUp - 1);
-  EXPECT_FALSE(strangers.made_up());
-  end(1);
-  EXPECT_TRUE(strangers.made_up());
-  strangers.decided(test_peer(2), false);
-  EXPECT_FALSE(strangers.made_up());
-}
-
-TEST(UnprovenPeers, AreBoundedInNumber) {
-  UnprovenPeers strangers;
-  const auto id_of = [](uint64_t i) {
-    PeerId id = test_peer(1);
-    std::memcpy(id.bytes.data(), &i, sizeof i);
-    return id;
-  };
-  for (uint64_t i = 0; i < 3 * kMembersMax; ++i) strangers.decided(id_of(i), true);
-  size_t known = 0;
-  for (uint64_t i = 0; i < 3 * kMembersMax; ++i) known += strangers.known(id_of(i));
-  EXPECT_GT(known, 0u);
-  EXPECT_LE(known, kMembersMax);
-}
-
 // It may have a long queue, or be in its steps: that is no reason to let its own proposals wait.
 TEST(FairShare, WhoDoesNotAnswerIsNotAskedButServed) {
   FairShare shares;
@@ -369,7 +273,7 @@ TEST(FairShare, WhoIsToldToComeLaterHasStepsOfItsOwn) {
     if (busy != nullptr) told[flight.to] = swarm.clock.now() + milliseconds(busy->free_in_ms) - TimePoint{};
     return false;
   };
-  for (TurnAgent* agent : {&a, &b}) {  // none of them is a stranger
+  for (TurnAgent* agent : {&a, &b}) {
     agent->boundary();
     c.boundary();
     ASSERT_TRUE(agent->pairwise->propose(c.id));
@@ -397,20 +301,28 @@ TEST(FairShare, WhoIsToldToComeLaterHasStepsOfItsOwn) {
 }
 
 // One peer keeps to its last appointment, and steps that are over are free for others.
-TEST(Reservations, EachHasABoundaryOfItsOwn) {
-  Reservations appointments;
-  EXPECT_EQ(appointments.with(test_peer(1), 5), 5u);
-  EXPECT_EQ(appointments.with(test_peer(2), 5), 6u);
-  EXPECT_EQ(appointments.with(test_peer(3), 6), 7u);
-  EXPECT_EQ(appointments.with(test_peer(1), 5), 5u);
-  EXPECT_EQ(appointments.with(test_peer(1), 8), 8u);
-  EXPECT_EQ(appointments.with(test_peer(4), 8), 9u);
+TEST(FairShare, EachHasAnAppointmentOfItsOwn) {
+  FairShare shares;
+  EXPECT_EQ(shares.appointment(test_peer(1), 4, 0), 5u);
+  EXPECT_EQ(shares.appointment(test_peer(2), 4, 0), 6u);
+  EXPECT_EQ(shares.appointment(test_peer(3), 5, 0), 7u);
+  EXPECT_EQ(shares.appointment(test_peer(1), 4, 0), 5u);
+  EXPECT_EQ(shares.appointment(test_peer(1), 7, 0), 8u);
+  EXPECT_EQ(shares.appointment(test_peer(4), 7, 0), 9u);
 }
 
-TEST(Reservations, ReachSoFarOnly) {
-  Reservations appointments;
-  for (uint8_t i = 0; i < 3 * Reservations::kAheadMax; ++i) {
-    EXPECT_LE(appointments.with(test_peer(i), 5), 5 + Reservations::kAheadMax);
+TEST(FairShare, AnAppointmentIsWithinItsShare) {
+  FairShare shares;
+  while (shares.may_be_served(test_peer(1), 5, 7)) shares.served(test_peer(1), 5, 7);
+  const uint64_t at = shares.appointment(test_peer(1), 5, 7);
+  EXPECT_TRUE(shares.may_be_served(test_peer(1), at, 7));
+  EXPECT_FALSE(shares.may_be_served(test_peer(1), at - 1, 7));
+}
+
+TEST(FairShare, AppointmentsReachSoFarOnly) {
+  FairShare shares;
+  for (uint8_t i = 0; i < 3 * FairShare::kAheadMax; ++i) {
+    EXPECT_LE(shares.appointment(test_peer(i), 4, 0), 5 + FairShare::kAheadMax);
   }
 }
 
@@ -480,31 +392,6 @@ TEST(FairShare, WhoNeverVotesIsNotAskedForADeadline) {
   EXPECT_TRUE(a.pairwise->begin());
 }
 
-// A suspect may mean to let its turn end, so its turn has less time for what was lost.
-TEST(FairShare, ASuspectsTurnIsHalfAsLong) {
-  const auto turn_of_a_stranger = [](bool another_let_one_end) {
-    TestSwarmOf<SyncPairs> swarm({});
-    TurnAgent& acceptor = swarm.add(1);
-    for (uint8_t tag = 2; tag <= 4; ++tag) swarm.add(tag).boundary();
-    const auto ask = [&](uint8_t tag) {
-      acceptor.boundary();
-      EXPECT_TRUE(swarm.agents.at(test_peer(tag))->pairwise->propose(acceptor.id));
-      swarm.run_for(milliseconds(11));
-      const TimePoint began = swarm.clock.now();
-      while (acceptor.pairwise->under_way()) swarm.run_for(milliseconds(1));
-      return swarm.clock.now() - began;
-    };
-    ask(2);  // is known from now on
-    swarm.run_for(milliseconds(200));
-    swarm.network.drop = [](const Flight& flight) { return is<BlockPayload>(flight); };
-    if (another_let_one_end) ask(3);
-    return ask(4);
-  };
-  const Duration usual = turn_of_a_stranger(false), of_a_suspect = turn_of_a_stranger(true);
-  EXPECT_GT(usual, milliseconds(40));
-  EXPECT_NEAR(seconds(of_a_suspect), seconds(usual) / 2, 0.2 * seconds(usual));
-}
-
 // One that never voted on a proposal here may never do so, and all wait for who waits for it. One that did once may
 // have lost a frame.
 TEST(FairShare, WhoNeverVotedHasABriefTurn) {
@@ -563,16 +450,16 @@ TEST(FairShare, WhoseProposalsNeverCameToAnythingHasABriefTurn) {
   EXPECT_GT(usual, milliseconds(150));
 }
 
-TEST(UnprovenPeers, AreUntriedInOneKindOfExchange) {
-  UnprovenPeers strangers;
-  EXPECT_FALSE(strangers.untried(test_peer(1), true)) << "nobody is known yet";
-  strangers.decided(test_peer(1), true);
-  strangers.decided(test_peer(2), false);
-  EXPECT_FALSE(strangers.untried(test_peer(1), true));
-  EXPECT_TRUE(strangers.untried(test_peer(2), true));
-  EXPECT_TRUE(strangers.untried(test_peer(1), false));
-  strangers.decided(test_peer(1), false);
-  EXPECT_FALSE(strangers.untried(test_peer(1), false)) << "it was known already, by exchanges of ours";
+TEST(FairShare, PeersAreUntriedInOneKindOfExchange) {
+  FairShare shares;
+  EXPECT_FALSE(shares.untried(test_peer(1), true)) << "nobody has decided one yet";
+  shares.decided(test_peer(1), true);
+  shares.decided(test_peer(2), false);
+  EXPECT_FALSE(shares.untried(test_peer(1), true));
+  EXPECT_TRUE(shares.untried(test_peer(2), true));
+  EXPECT_TRUE(shares.untried(test_peer(1), false));
+  shares.decided(test_peer(1), false);
+  EXPECT_FALSE(shares.untried(test_peer(1), false)) << "it was tried already, by exchanges of ours";
 }
 
 // It is the only one to ask, and what it does not acknowledge is kept and repeated: so it is asked so many times.
@@ -596,19 +483,6 @@ TEST(FairShare, WhoNeverAcknowledgesIsAskedNoMore) {
   EXPECT_TRUE(swarm.all_idle());
   a.boundary();
   EXPECT_TRUE(a.pairwise->begin());
-}
-
-// Honest agents say BUSY, too. So who did while strangers were suspected is served as soon as any newcomer.
-TEST(UnprovenPeers, BusyIsNoBlame) {
-  const TimePoint now = TimePoint{} + std::chrono::seconds(100);
-  const Duration deadline = std::chrono::seconds(1);
-  UnprovenPeers strangers;
-  strangers.decided(test_peer(1), true);
-  for (int i = 0; i < 20; ++i) strangers.refused(test_peer(2), now, deadline);
-  EXPECT_GT(strangers.not_asked_until(test_peer(2)), now);
-  for (int i = 0; i < 4; ++i) strangers.undecided(test_peer(3), false, true, now, deadline);
-  EXPECT_GT(strangers.not_served_until(test_peer(3)), now + deadline);
-  EXPECT_EQ(strangers.not_served_until(test_peer(2)), now + deadline);
 }
 
 }  // namespace

@@ -120,8 +120,7 @@ TEST_P(FuzzedTurns, NothingCrashesAndNothingIsApplied) { withstand_anything<Sync
 INSTANTIATE_TEST_SUITE_P(Seeds, Fuzzed, testing::Range<uint64_t>(1, 9));
 INSTANTIATE_TEST_SUITE_P(Seeds, FuzzedTurns, testing::Range<uint64_t>(1, 9));
 
-// A proposer that gets votes and never decides: it costs a bounded number of doubts, and no one else
-// anything.
+// Proposers that get votes and never decide hold a bounded number of doubts, and nobody else pays.
 TEST(Hostile, DoubtsAreBoundedPerAgent) {
   TestSwarm swarm({});
   TestAgent& victim = swarm.add(1);
@@ -137,14 +136,12 @@ TEST(Hostile, DoubtsAreBoundedPerAgent) {
   }
   EXPECT_TRUE(victim.pairwise->in_doubt());
   EXPECT_LE(swarm.network.payloads_held(), 4 * (kInDoubtMax + kParkedDoubtsMax));
-  const uint64_t accepted = victim.pairwise->counters().accepted;
-  EXPECT_LE(accepted, kInDoubtMax + kParkedDoubtsMax);
-  EXPECT_EQ(victim.pairwise->counters().busy_sent, 40 - accepted);
-  EXPECT_EQ(victim.pairwise->counters().doubts_broken, 0u);
+  const PairwiseCounters counters = victim.pairwise->counters();
+  EXPECT_LE(counters.accepted - counters.doubts_broken, kInDoubtMax + kParkedDoubtsMax);
+  EXPECT_EQ(counters.busy_sent, 40 - counters.accepted);
   for (uint8_t i = 1; i <= 40; ++i) victim.pairwise->forget(test_peer(100 + i), kEveryLife);
   EXPECT_TRUE(victim.pairwise->idle());
 
-  swarm.run_for(std::chrono::seconds(8));  // then those are served again that never decided anything here
   TestAgent& honest = swarm.add(2);
   honest.boundary();
   victim.boundary();

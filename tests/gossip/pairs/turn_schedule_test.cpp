@@ -300,15 +300,16 @@ TEST(TurnSchedule, WherePartnersAreOftenLateThereIsNoneForAWhile) {
 }
 
 // It is barred for that, and those who waited for whoever waited for it are late no more. One or two of its turns may
-// as well be the network's doing, which makes others late from then on too. Of a stranger the first counts as three.
+// as well be the network's doing, which makes others late from then on too. Of one that is untried the first counts as
+// three.
 TEST(TurnSchedule, WhoLetsThreeTurnsEndInARowExplainsWhyOthersWereLate) {
-  for (const auto& [one_peer, stranger] : {std::pair(false, false), {true, false}, {true, true}}) {
+  for (const auto& [one_peer, untried] : {std::pair(false, false), {true, false}, {true, true}}) {
     TurnSchedule schedule(test_peer(1));
     schedule.begin(1, 1, all_but(0, 8));
     for (uint32_t window = 0; window < 2 * TurnSchedule::kBadWindows; ++window) {
       if (window % 2 == 0) {
-        for (int turn = 0; turn < (stranger ? 1 : 3); ++turn) {
-          schedule.ended(test_peer(2), true, false, stranger);
+        for (int turn = 0; turn < (untried ? 1 : 3); ++turn) {
+          schedule.ended(test_peer(2), true, false, untried);
           if (!one_peer) schedule.ended(test_peer(2), true, true, false);
         }
       }
@@ -351,16 +352,16 @@ TEST(TurnSchedule, ThatAPeerPausesHoldsUpToAKnownBoundary) {
   EXPECT_EQ(boundary, TurnSchedule::kHeldTrue);
 }
 
-// Its own exchanges and those of this agent apart, and each time for longer; a stranger for longer at once.
+// Its own exchanges and those of this agent apart, and each time for longer; one that is untried for longer at once.
 TEST(TurnSchedule, WhoLetsATurnEndIsLetOut) {
-  for (const auto& [initiated, stranger] : {std::pair(false, false), {false, true}, {true, false}, {true, true}}) {
+  for (const auto& [initiated, untried] : {std::pair(false, false), {false, true}, {true, false}, {true, true}}) {
     TurnSchedule schedule(test_peer(1));
     schedule.begin(1, 1, all_but(0, 4));
-    for (const uint64_t boundaries : stranger ? std::vector<uint64_t>{256} : std::vector<uint64_t>{4, 32, 256}) {
+    for (const uint64_t boundaries : untried ? std::vector<uint64_t>{256} : std::vector<uint64_t>{4, 32, 256}) {
       const uint64_t slot = schedule.slot();
       for (uint8_t tag = 2; tag <= 4; ++tag) {
-        schedule.ended(test_peer(tag), initiated, false, stranger);
-        schedule.ended(test_peer(tag), !initiated, true, stranger);
+        schedule.ended(test_peer(tag), initiated, false, untried);
+        schedule.ended(test_peer(tag), !initiated, true, untried);
       }
       for (uint64_t boundary = 1; boundary < boundaries; ++boundary) {
         schedule.begin(1, 1, all_but(0, 4));
