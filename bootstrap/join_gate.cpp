@@ -30,7 +30,7 @@ bool TokenBucket::take(TimePoint now, double per_second, double most) {
   return true;
 }
 
-JoinGate::Verdict JoinGate::judge(const std::string& host, const Join& join, bool known) {
+JoinGate::Verdict JoinGate::judge(const std::string& host, const Join& join) {
   // Before it shows a cookie, since the oldest programs know of none.
   const bool waits = join.record.meta.phase == Phase::kJoining && join.revision < kOpenRevision;
   if (waits || (sealed_ && join.revision < kProtocolRevision)) {
@@ -47,7 +47,6 @@ JoinGate::Verdict JoinGate::judge(const std::string& host, const Join& join, boo
     return Verdict::kShowCookie;
   }
   unshown_.erase(join.record.endpoint);
-  if (!known && !from.newcomers.take(now, kNewcomersPerSecond, kNewcomersAtOnce)) return Verdict::kTooMany;
   return Verdict::kOpen;
 }
 

@@ -41,8 +41,7 @@ class JoinGate {
   // kOlder: a newcomer with a program that is too old to get the model here; or, where records are signed, too old to
   // sign its own or, as a reader, to read them.
   enum class Verdict { kOpen, kShowCookie, kTooMany, kOlder };
-  // `source`: the host that sent the Join; `known`: its record is that of a living member.
-  Verdict judge(const std::string& source, const Join& join, bool known);
+  Verdict judge(const std::string& source, const Join& join);  // `source`: the host that sent the Join
   // A newcomer that has asked several times for seconds and shows no cookie, nor some seconds later: the answers do not
   // reach it. Each once a minute at most; nullopt: none since the last call.
   struct Unreached {
@@ -63,7 +62,7 @@ class JoinGate {
 
  private:
   struct Source {
-    TokenBucket joins, newcomers, answers;
+    TokenBucket joins, answers;
     TimePoint last{};
   };
   uint64_t minute() const;  // never 0

@@ -284,7 +284,7 @@ Registry::Swarm* Registry::swarm_of(Listener& listener, const FrameHeader& heade
 // As Router::answer_join: nobody is read, served or refused before it has shown that it can be reached.
 bool Registry::let_in(const Join& join, const std::string& source) {
   const auto tell = [&](const Message& message) { answer({join.record.endpoint, join.record.id}, message); };
-  return starling::let_in(gate_, gate_.judge(source, join, true), join, strangers_, tell);
+  return starling::let_in(gate_, gate_.judge(source, join), join, strangers_, tell);
 }
 
 Registry::Swarm* Registry::swarm_to_join(Listener& listener, const FrameHeader& header, const Join& join,

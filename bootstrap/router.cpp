@@ -355,11 +355,8 @@ bool Router::may_have_model(const FrameHeader& header, const BootstrapMessage& m
 void Router::answer_join(const FrameHeader& header, const Join& join, const std::string& source) {
   const PeerAddress newcomer{join.record.endpoint,
                              join.record.id};  // all answers go where the cookie does; the frame may name another
-  const Member* member = membership_.find(join.record.id);
-  const bool known = member && member->state <= MemberState::kSuspect &&
-                     member->record.version.generation == join.record.version.generation;
   const auto tell = [&](const Message& message) { send(newcomer, message); };
-  if (!let_in(gate_, gate_.judge(source, join, known), join, counters_, tell)) return;
+  if (!let_in(gate_, gate_.judge(source, join), join, counters_, tell)) return;
   if (join.reads != 0) return answer_reader(join);
   std::string refusal;
   if (!settings_.empty() && !join.settings.empty() && join.settings != settings_) {

@@ -64,10 +64,8 @@ inline constexpr size_t kTransferBlockBytes = 1 << 20;
 inline constexpr size_t kTransferHashesPerFrame = 2048;
 inline constexpr size_t kReasonBytesMax = 4 * 1024;
 inline constexpr size_t kRegistrySwarmsMax = 64;  // of one registry
-inline constexpr double kJoinsPerSecond = 32;     // of one source address, known or not
+inline constexpr double kJoinsPerSecond = 32;     // of one source address
 inline constexpr double kJoinsAtOnce = 256;
-inline constexpr double kNewcomersPerSecond = 8;  // let in, of one source address
-inline constexpr double kNewcomersAtOnce = 16;
 inline constexpr size_t kJoinSourcesMax = 1024;  // with a count of joins each; the others share one
 
 }  // namespace starling
