@@ -300,7 +300,7 @@ def block():
   """The README's table: the cells that have a headline."""
   cells = [cell for name in names() for cell in read(name)["cells"] if cell.get("headline")]
   rows = [[cell["headline"], said(cell), cell.get("goal", ""), verdict_said(cell)] for cell in cells]
-  lines = ["| " + " | ".join(row) + " |" for row in [["what", "measured", "goal", "verdict"], *rows]]
+  lines = ["|" + "|".join(row) + "|" for row in [["what", "measured", "goal", "verdict"], *rows]]
   lines.insert(1, "|---|---|---|---|")
   return "<!-- figures -->\n" + "\n".join(lines) + "\n<!-- /figures -->\n"
 
