@@ -228,7 +228,7 @@ TEST(SimTurns, AfterSeveralStepsTwoExchangesAreDue) {
 TEST(SimTurns, ManyAgentsFindTheirSchedule) {
   spdlog::set_level(spdlog::level::off);
   for (const size_t agents : {size_t{16}, size_t{24}, size_t{32}}) {
-    for (uint64_t rng_seed = 1; rng_seed <= 3; ++rng_seed) {
+    for (uint64_t rng_seed = 1; rng_seed <= seed_count(1); ++rng_seed) {
       LinkOptions links;
       links.delay_min = links.delay_max = milliseconds(50);
       SwarmConfig settings = turns_swarm();
