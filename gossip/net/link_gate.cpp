@@ -32,9 +32,9 @@ constexpr int kEvents =
     ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_MONITOR_STOPPED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
 constexpr Duration kLately = std::chrono::seconds(4);  // longer than a handshake may take (zmq_transport.cpp)
 constexpr int kAgeEveryMs = 500;
-constexpr Duration kMeasureEvery = std::chrono::milliseconds(20);     // a fast link brings 20 MB meanwhile
+constexpr Duration kMeasureEvery = std::chrono::milliseconds(10);     // a fast link brings 10 MB meanwhile
 constexpr Duration kMeasureEachLink = std::chrono::microseconds(20);  // beside it: a link costs a microsecond
-constexpr Duration kNeverIdle = std::chrono::seconds(1);              // then a busy reader protects nobody
+constexpr Duration kNeverIdle = std::chrono::milliseconds(200);       // then a busy reader protects nobody
 constexpr Duration kStrikesLast = std::chrono::minutes(1);
 constexpr size_t kStrikeSourcesMax = 1024;
 constexpr size_t kClosedWorthATrim = 64;  // links, of some 28 KiB each
@@ -148,7 +148,8 @@ struct LinkGate::Impl {
   int wake_fd = -1;
   std::vector<Monitor> monitors;  // the thread's
   bool ages = false;              // the thread's: some links do
-  size_t closed_count = 0;        // the thread's: links, since memory was last given back
+  size_t closed_count = 0;        // the thread's: links, since it was last worth to give memory back
+  int trims_due = 0;              // the thread's
   TimePoint next_measure{}, next_trim{};
   SteadyClock clock;
   mutable std::mutex mutex;  // for all below
@@ -321,7 +322,7 @@ bool LinkGate::Impl::take_events(Monitor& monitor, TimePoint now) {
 int LinkGate::Impl::patience_ms(TimePoint now) const {
   const bool some =
       std::any_of(monitors.begin(), monitors.end(), [](const Monitor& one) { return one.loads.count() > 0; });
-  if (!some && closed_count < kClosedWorthATrim) return ages ? kAgeEveryMs : -1;
+  if (!some && closed_count < kClosedWorthATrim && trims_due == 0) return ages ? kAgeEveryMs : -1;
   const Duration left = std::max(Duration(0), next_measure - now);
   return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
 }
@@ -368,10 +369,13 @@ void LinkGate::Impl::measure(TimePoint now) {
       closed_count += kClosedWorthATrim;
     }
   }
-  if (closed_count < kClosedWorthATrim || now < next_trim) return;
+  if (closed_count >= kClosedWorthATrim) {
+    closed_count = 0;
+    trims_due = 2;  // ZeroMQ frees what a link held after it has told that the link is closed
+  }
+  if (trims_due == 0 || now < next_trim) return;
+  --trims_due;
   next_trim = now + std::chrono::seconds(1);
-  // ZeroMQ frees what a link held after it has told that the link is closed: so the last trim is followed by another.
-  closed_count = closed_count == kClosedWorthATrim ? 0 : kClosedWorthATrim;
   malloc_trim(0);
 }
 
