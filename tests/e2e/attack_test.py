@@ -27,17 +27,26 @@ BY = os.environ.get('STARLING_ATTACK_BY', 'stranger')
 OUTSIDER = [sys.executable, swarm.ROOT / 'tools/attack/outsider.py']
 NICE = [] if BY == 'outsider' else ['nice', '-n', '19']  # a nice outsider would do little on a busy machine
 ATTACKER = OUTSIDER if BY == 'outsider' else [*NICE, STRANGER]
-AGENTS = 8
+AGENTS = 4 if BY == 'outsider' else 8
 LANES = 1 if BY == 'outsider' else 4  # swarms beside each other
 SECONDS = 5  # of each count
 PAIRS = 6  # a busy machine may spoil a count: that many tries, the best of each kind compared
 FOUNDING_S = 11  # who is met before then counts like a founder
-KEPT_MIN = {'stranger': 0.8, 'member': 0.9, 'outsider': 0.95}[BY]
+KEPT_MIN = {'stranger': 0.8, 'member': 0.9, 'outsider': 0.95}
+MEMBERS = (
+  'beside',
+  'blocks',
+  'empty',
+  'endless',
+  'idle',
+)  # of the outsider's attacks: a member's where there are tickets
 LOSS_MAX = 1.04  # the worst agent's loss, over that without the attack: the 99 % point of ten clean pairs
 T_99_OF_TEN = 2.821  # of nine degrees of freedom, one-sided
-MEMORY_MAX = 64 << 20  # beyond what the process had before, at any time
+# Beyond what the process had before, at any time; a busy machine keeps the gate that bounds an outsider's waiting.
+MEMORY_MAX = (128 if BY == 'outsider' else 64) << 20
 KEPT_MEMORY_MAX = 32 << 20  # the same, when the links are closed again
 CLOSING_S = 4  # a handshake's time, and what is kept until it is given back
+CUT = ('beside', 'blocks', 'empty', 'endless', 'half_open')  # of an outsider's: they cost their links
 ONE_STARTS = threading.Lock()  # of the lanes: a port is free until it is bound
 
 CONFIG = """
@@ -52,6 +61,8 @@ swarm:
 agent:
   checkpoint: {every: 5s, keep: 3}
 """
+if BY == 'outsider':  # a loop with no time left shows what its thread loses
+  CONFIG = CONFIG.replace('round: 100ms', 'local_steps: 2')
 
 
 def all_attacks():
@@ -153,6 +164,7 @@ class Besieged(swarm.Case):
     self.wait(lambda: all(age_s(agent) > FOUNDING_S for agent in self.agents), 'newcomers to be no founders')
 
   def besiege(self, attack, seed, trust='open'):
+    kept_min = KEPT_MIN['member' if BY == 'outsider' and attack in MEMBERS else BY]
     self.make_swarm(seed, trust)
     calm = (attack, '--sink', self.sink())
     before = [memory_bytes(agent) for agent in self.agents]
@@ -178,13 +190,15 @@ class Besieged(swarm.Case):
         f'then {left / 2**20:+.1f}',
         flush=True,
       )
-      if kept >= KEPT_MIN and worse <= LOSS_MAX:
+      if kept >= kept_min and worse <= LOSS_MAX:
         break
     self.assert_all_run(self.agents)
     self.assertGreater(best(quiet)[0], AGENTS * SECONDS)
-    self.assertGreaterEqual(kept, KEPT_MIN, self.logs())
+    self.assertGreaterEqual(kept, kept_min, self.logs())
     self.assertLessEqual(worse, LOSS_MAX, self.logs())
     self.assertLess(peak, MEMORY_MAX)
+    if BY == 'outsider' and attack in CUT:
+      self.assertGreater(self.agents[0].last('status')['links']['cut'], 0)
     self.assertLess(left, KEPT_MEMORY_MAX if BY == 'outsider' else MEMORY_MAX)
 
   def clean_pair(self, seed):

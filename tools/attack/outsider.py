@@ -4,9 +4,9 @@ outsider.py --list                       the attacks, a line each
 outsider.py ATTACK HOST:PORT[#TICKET] [--seconds S] [--seed N] [--sink HOST:PORT]
 
 A ticket, of `starling admit --new`, says that the swarm has tickets. The outsider takes no more of it than the agent's
-id, which is no secret; `endless`, `blocks`, `empty` and `idle` are then of the ticket's member, since no other gets as
-far. `--sink`: all goes there, to `stranger sink` with the same ticket. Prints "ready" when it begins, and what it has
-done each second.
+id, which is no secret. `endless`, `blocks`, `empty`, `beside` and `idle` are then of the ticket's member: no other gets
+as far. `--sink`: all goes there, to `stranger sink` with the same ticket. Prints "ready" when it begins, and what it
+has done each second.
 """
 
 import argparse
@@ -152,6 +152,14 @@ def empty(siege):
   flood(siege, siege.ports[0], b'', 4000, False)
 
 
+def beside(siege):
+  """one link as `blocks`, beside one as `empty`, so that its reader is always busy"""
+  other = threading.Thread(target=empty, args=[siege])
+  other.start()
+  blocks(siege)
+  other.join()
+
+
 def idle(siege):
   """2,000 links stay silent after the handshake"""
 
@@ -250,7 +258,7 @@ def kinds_of_input(siege):
   return kinds
 
 
-ATTACKS = (half_open, endless, blocks, empty, idle, slow, handshakes, inputs)
+ATTACKS = (half_open, endless, blocks, empty, beside, idle, slow, handshakes, inputs)
 
 
 def main():
