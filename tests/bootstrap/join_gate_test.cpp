@@ -51,10 +51,10 @@ TEST_F(JoinGateTest, WhereRecordsAreSignedNoOlderProgramIsLetIn) {
     for (const uint64_t reads : {uint64_t{0}, kOnlySwarm}) {
       Join join{record_of(1), "", 1, 0, kProtocolRevision - 1, reads};
       join.record.meta.phase = phase;
-      EXPECT_EQ(sealed.judge("h", join, false), Verdict::kOlder);
-      EXPECT_EQ(gate_.judge("h", join, false), Verdict::kShowCookie);
+      EXPECT_EQ(sealed.judge("h", join), Verdict::kOlder);
+      EXPECT_EQ(gate_.judge("h", join), Verdict::kShowCookie);
       join.revision = kProtocolRevision;
-      EXPECT_EQ(sealed.judge("h", join, false), Verdict::kShowCookie);
+      EXPECT_EQ(sealed.judge("h", join), Verdict::kShowCookie);
     }
   }
 }
