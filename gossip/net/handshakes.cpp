@@ -108,15 +108,15 @@ std::string ExpectedPeers::why_closed(const Endpoint& at) const {
   if (place == places_.end()) return "";
   const std::string to = at.to_string();
   if (keyed_ && place->second.id.is_zero()) {
-    return "this swarm has tickets, and none of them names the agent at " + to + ": give --bootstrap " + to +
-           "#TICKET, as it stands in the file `ticket` of the state folder there, or leave this address out";
+    return "this swarm has tickets, and none of them names the agent at " + to + ": give it as " + to +
+           "#TICKET, which stands in the file `ticket` of the state folder there, or leave this address out";
   }
   switch (place->second.closed) {
     case Closed::kNo: return "";
     case Closed::kWantsTicket:
       return to +
-             " lets in nobody without a ticket, or another program listens there: ask for its join line, which stands "
-             "in the file `ticket` of the state folder there, and start with --bootstrap " +
+             " lets in nobody without a ticket, or another program listens there: ask for its ticket, which stands in "
+             "the file `ticket` of the state folder there, and give the address as " +
              to + "#TICKET";
     case Closed::kHasNoTickets:
       return to +

@@ -104,7 +104,7 @@ class Trust(swarm.Case):
     others = self.joiner('others', f'{at}#{others_key}')
     begun = self.agent('begun', '--config', self.ticketed('own.yaml'), '--bootstrap', at)
     open_config = self.agent('open', '--config', self.quadratic('open.yaml'), '--bootstrap', at)
-    self.refused(without, 'lets in nobody without a ticket', 'start with --bootstrap')
+    self.refused(without, 'lets in nobody without a ticket', 'give the address as')
     self.refused(others, 'the ticket does not open', 'Ask for the ticket')
     self.refused(begun, 'names ' + at + ' without a ticket')
     self.wait_log(open_config, 'lets in nobody without a ticket', seconds=SOON)
