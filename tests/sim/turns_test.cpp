@@ -12,6 +12,7 @@
 
 #include "gossip/rng.h"
 #include "tests/sim/quadratic_swarm.h"
+#include "tests/support/seeds.h"
 
 namespace starling {
 namespace {
