@@ -14,6 +14,7 @@ tools/attack/outsider.py attacks a certified swarm and an open one.
 import concurrent.futures
 import contextlib
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -46,6 +47,7 @@ T_99_OF_TEN = 2.821  # of nine degrees of freedom, one-sided
 MEMORY_MAX = (128 if BY == 'outsider' else 64) << 20
 KEPT_MEMORY_MAX = 32 << 20  # the same, when the links are closed again
 CLOSING_S = 4  # a handshake's time, and what is kept until it is given back
+FORGING = ('clock', 'farewells', 'generation')
 CUT = ('beside', 'blocks', 'empty', 'endless', 'half_open')  # of an outsider's: they cost their links
 ONE_STARTS = threading.Lock()  # of the lanes: a port is free until it is bound
 
@@ -197,6 +199,11 @@ class Besieged(swarm.Case):
     self.assertGreaterEqual(kept, kept_min, self.logs())
     self.assertLessEqual(worse, LOSS_MAX, self.logs())
     self.assertLess(peak, MEMORY_MAX)
+    if BY == 'member':
+      joined = [agent for agent in self.agents if re.search(r'stranger \(\w+\) joined', agent.log())]
+      self.assertTrue(joined, 'no agent took the attacker for a member' + self.logs())
+    if BY == 'member' and attack in FORGING:
+      self.assertGreater(self.agents[0].last('status')['membership']['records_forged'], 0)
     if BY == 'outsider' and attack in CUT:
       self.assertGreater(self.agents[0].last('status')['links']['cut'], 0)
     self.assertLess(left, KEPT_MEMORY_MAX if BY == 'outsider' else MEMORY_MAX)

@@ -25,13 +25,16 @@ void join_as_another(Siege& siege) {
 }
 
 // A record of every member, changed, to one of them.
-Updates forge(const Siege& siege, const std::function<void(PeerRecord&)>& change) {
-  Updates updates;
+std::vector<PeerRecord> forge(const Siege& siege, const std::function<void(PeerRecord&)>& change,
+                              bool farewells = false) {
+  std::vector<PeerRecord> forged;
   for (const auto& [id, record] : siege.stranger.members()) {
-    if (updates.alive.size() == kGossipUpdatesPerFrameMax) break;
-    change(updates.alive.emplace_back(record));
+    if (forged.size() == kGossipUpdatesPerFrameMax) break;
+    PeerRecord changed = record;
+    change(changed);
+    forged.push_back(siege.stranger.signed_as(std::move(changed), farewells));
   }
-  return updates;
+  return forged;
 }
 
 void gossip(Siege& siege, Updates updates) {
@@ -39,20 +42,18 @@ void gossip(Siege& siege, Updates updates) {
 }
 
 void forge_clock(Siege& siege) {
-  gossip(siege, forge(siege, [](PeerRecord& record) {
-           record.version.incarnation += kIncarnations;
-           record.meta.steps = kFarAhead;
-         }));
+  gossip(siege, {.alive = forge(siege, [](PeerRecord& record) {
+                   record.version.incarnation += kIncarnations;
+                   record.meta.steps = kFarAhead;
+                 })});
 }
 
 void forge_generation(Siege& siege) {
-  gossip(siege, forge(siege, [](PeerRecord& record) { record.version.generation += kThirtyYearsMs; }));
+  gossip(siege, {.alive = forge(siege, [](PeerRecord& record) { record.version.generation += kThirtyYearsMs; })});
 }
 
 void forge_farewell(Siege& siege) {
-  Updates updates;
-  updates.left = forge(siege, [](PeerRecord& record) { ++record.version.incarnation; }).alive;
-  gossip(siege, std::move(updates));
+  gossip(siege, {.left = forge(siege, [](PeerRecord& record) { ++record.version.incarnation; }, true)});
 }
 
 void accuse(Siege& siege) {
@@ -70,7 +71,7 @@ void refuse_unasked(Siege& siege) {
 }
 
 void offer_other_settings(Siege& siege) {
-  Join join{.record = siege.stranger.record(siege.stranger.new_id()),
+  Join join{.record = siege.stranger.signed_as(siege.stranger.record(siege.stranger.new_id())),
             .settings = "swarm: {name: poisoned}",
             .nonce = siege.acts + 1};
   siege.stranger.send(siege.next_member().endpoint, join.record.id, join);
@@ -82,6 +83,7 @@ void join_from(Siege& siege, const Endpoint& claimed) {
             .settings = siege.stranger.settings(),
             .nonce = siege.acts + 1};
   join.record.endpoint = claimed;
+  join.record = siege.stranger.signed_as(std::move(join.record));
   siege.stranger.send(siege.next_member().endpoint,
                       {siege.stranger.swarm_id(), join.record.id, siege.stranger.generation(), claimed}, join);
 }
@@ -99,7 +101,7 @@ void claim(Siege& siege, const std::function<void(MemberMeta&)>& change) {
   record.version.incarnation = siege.acts + 1;
   change(record.meta);
   Updates updates;
-  updates.alive.push_back(std::move(record));
+  updates.alive.push_back(siege.stranger.signed_as(std::move(record)));
   siege.stranger.send(siege.next_member().endpoint, id, Gossip{std::move(updates)});
 }
 

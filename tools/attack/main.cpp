@@ -129,8 +129,7 @@ int besiege(const Attack& attack, const Options& options) {
   ZmqContext context;
   ZmqTransport transport({"127.0.0.1", 0}, context, keys);
   const SteadyClock clock;
-  Stranger stranger(transport, clock, kGeneration + options.rng_seed, options.rng_seed,
-                    keys ? std::optional(keys->self()) : std::nullopt);
+  Stranger stranger(transport, clock, kGeneration + options.rng_seed, options.rng_seed, keys.get());
   transport.expect_at({options.target.at, options.target.id});
   if (!learn(options, keys && attack.joins, attack.steps, transport, clock, stranger)) {
     std::fprintf(stderr, "%s gave no members of a swarm; %s\n", options.target.at.to_string().c_str(),

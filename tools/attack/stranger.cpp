@@ -23,12 +23,12 @@ const Updates* updates_in(const Kind& kind) {
 }  // namespace
 
 Stranger::Stranger(Transport& transport, const Clock& clock, uint64_t generation, uint64_t rng_seed,
-                   std::optional<PeerId> member)
-    : transport_(transport), clock_(clock), generation_(generation), rng_(rng_seed), member_(member) {}
+                   const MemberKeys* keys)
+    : transport_(transport), clock_(clock), generation_(generation), rng_(rng_seed), keys_(keys) {}
 
 PeerId Stranger::new_id() {
-  PeerId id = member_.value_or(PeerId{});
-  for (size_t i = 0; !member_ && i < id.bytes.size(); i += sizeof(uint64_t)) {
+  PeerId id = keys_ ? keys_->self() : PeerId{};
+  for (size_t i = 0; !keys_ && i < id.bytes.size(); i += sizeof(uint64_t)) {
     const uint64_t word = rng_.next_u64();
     std::memcpy(id.bytes.data() + i, &word, sizeof word);
   }
@@ -93,13 +93,25 @@ PeerRecord Stranger::record(const PeerId& id, uint64_t steps, Phase phase) const
   return record;
 }
 
+PeerRecord Stranger::signed_as(PeerRecord record, bool farewell) const {
+  if (keys_ == nullptr) return record;
+  record.farewell = farewell;
+  if (record.id == keys_->self()) {
+    keys_->seal(record);
+  } else {
+    record.sealed.resize(kProofBytes);
+    record.sealed += pack_record(record);
+  }
+  return record;
+}
+
 void Stranger::join(const PeerId& id, const Endpoint& to, uint64_t steps, Phase phase) {
   own_[id] = steps;
   if (asked_.size() >= kAskedMax) asked_.clear();
   const uint64_t nonce = rng_.next_u64();
   Asked& asked = asked_[nonce];
   asked.to = to;
-  asked.join = Join{.record = record(id, steps, phase), .settings = {}, .nonce = nonce};
+  asked.join = Join{.record = signed_as(record(id, steps, phase)), .settings = {}, .nonce = nonce};
   send(to, id, asked.join);
 }
 

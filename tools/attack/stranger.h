@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gossip/clock.h"
+#include "gossip/net/member_keys.h"
 #include "gossip/net/message.h"
 #include "gossip/net/transport.h"
 #include "gossip/rng.h"
@@ -20,9 +21,10 @@ namespace starling {
 
 class Stranger {
  public:
-  // The transport and the clock outlive it. `generation`: of all its ids. `member`: the id that its links prove.
+  // The references and `keys` outlive it. `generation`: of all its ids. `keys`: of the member that its links prove;
+  // null: the swarm is open.
   Stranger(Transport& transport, const Clock& clock, uint64_t generation, uint64_t rng_seed,
-           std::optional<PeerId> member = {});
+           const MemberKeys* keys = nullptr);
 
   PeerId new_id();  // a member has but its own
   std::vector<PeerId> new_ids(size_t count);
@@ -44,6 +46,8 @@ class Stranger {
   void divert_to(const Endpoint& sink) { sink_ = sink; }
 
   PeerRecord record(const PeerId& id, uint64_t steps = 0, Phase phase = Phase::kTraining) const;
+  // As it is sent in a swarm with tickets: its own signed, that of another behind the signature of what its owner said.
+  PeerRecord signed_as(PeerRecord record, bool farewell = false) const;
   void send(const Endpoint& to, const PeerId& as, const Message& message, const SharedBytes& payload = {});
   // With a header of its own choice.
   void send(const Endpoint& to, const FrameHeader& header, const Message& message, const SharedBytes& payload = {});
@@ -71,7 +75,7 @@ class Stranger {
   const Clock& clock_;
   const uint64_t generation_;
   Rng rng_;
-  const std::optional<PeerId> member_;
+  const MemberKeys* keys_;
   std::optional<Endpoint> sink_;
   std::string settings_;
   uint64_t swarm_id_ = 0, exchanges_ = 0, frames_sent_ = 0;
