@@ -50,15 +50,15 @@ void Contact::handle(const FrameHeader& header, const BootstrapMessage& message)
   if (const auto* reply = std::get_if<JoinReply>(&message)) {
     take(*asked, header, *reply);
   } else if (const auto* refused = std::get_if<JoinRefused>(&message)) {
-    if (refused->held) return hear_of_other_self(*asked, *refused);
+    if (refused->held) return hear_of_other_self(*asked, header.sender, *refused);
     pass_over(*asked, header.sender, refusal_text(options_, refused->reason, refused->settings));
   }
 }
 
 // Passes, as the router finds out whether the other one lives, and this one begins above it if it does not.
-void Contact::hear_of_other_self(size_t asked, const JoinRefused& refused) {
+void Contact::hear_of_other_self(size_t asked, const PeerId& peer, const JoinRefused& refused) {
   other_self_ = asked_.address(asked).to_string() + " does not let this agent in yet: " + refused.reason;
-  membership_.hear_of_self(*refused.held);
+  membership_.hear_of_self(*refused.held, peer);
 }
 
 // Empty: the reply's settings can be this agent's.
@@ -93,7 +93,7 @@ void Contact::take(size_t asked, const FrameHeader& header, const JoinReply& rep
   }
   settings_ = reply.settings.empty() ? options_.settings : reply.settings;
   signature_ = reply.settings.empty() || !problem_of(reply).empty() ? options_.signature : reply.signature;
-  for (const PeerRecord& record : reply.members) membership_.add(record, header.sender);
+  membership_.add(reply.members, header.sender);
   membership_.prove(header.sender, header.generation);
   state_ = State::kAnswered;
 }

@@ -59,7 +59,7 @@ class Contact {
  private:
   void take(size_t asked, const FrameHeader& header, const JoinReply& reply);
   void pass_over(size_t asked, const PeerId& peer, const std::string& why);
-  void hear_of_other_self(size_t asked, const JoinRefused& refused);
+  void hear_of_other_self(size_t asked, const PeerId& peer, const JoinRefused& refused);
   std::string why_not(const JoinReply& reply) const;
   std::string problem_of(const JoinReply& reply) const;
   std::string why_closed() const;

@@ -44,13 +44,13 @@ void SeedCalls::hear(size_t asked, const FrameHeader& header, const BootstrapMes
   ContactOptions own = options_;
   own.settings = router_.settings();
   const auto* refused = std::get_if<JoinRefused>(&message);
-  if (refused && refused->held) return router_.membership().hear_of_self(*refused->held);
+  if (refused && refused->held) return router_.membership().hear_of_self(*refused->held, header.sender);
   if (refused) {
     address.refusal = who + refusal_text(own, refused->reason, refused->settings);
   } else if (const auto* reply = std::get_if<JoinReply>(&message)) {
     if (!reply->note.empty()) address.note = who + reply->note;
     if (reply->settings == router_.settings()) {
-      for (const PeerRecord& record : reply->members) router_.membership().add(record, header.sender);
+      router_.membership().add(reply->members, header.sender);
       router_.membership().prove(header.sender, header.generation);
     } else if (!reply->settings.empty()) {
       address.refusal =

@@ -40,6 +40,7 @@ inline constexpr size_t kHostBytesMax = 255;
 inline constexpr size_t kProofBytes = 64;        // a signature
 inline constexpr size_t kRecordBytesMax = 1024;  // as its owner signs it, unpacked; three times what it takes now
 inline constexpr size_t kSealedBytesMax = kProofBytes + kRecordBytesMax / 8 * 9 + 16;  // packed, the worst case
+inline constexpr size_t kSealedPerFrameMax = 24 * 1024;  // of all records of a frame; settings may stand beside them
 
 // exchanges
 inline constexpr size_t kBlocksMax = 1 << 17;  // a bitmap of 16 KiB

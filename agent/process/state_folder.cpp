@@ -75,7 +75,8 @@ void StatePlace::store_settings(const std::string& settings, const std::string& 
 }
 
 std::string StatePlace::stored_signature() const {
-  return read_private_file(folder_ + "/" + kSignatureFile, kProofBytes).value_or("");
+  const std::string stored = read_private_file(folder_ + "/" + kSignatureFile, kProofBytes).value_or("");
+  return stored.size() == kProofBytes ? stored : "";  // others would take frames with a part of one for unreadable
 }
 
 std::string StatePlace::signature_of(const std::string& settings) const {

@@ -179,7 +179,10 @@ void Rounds::after_steps() {
   if (paused) {
     spdlog::info("step {}: the loop goes on after its pause{}", progress().steps,
                  steps_.run_ended() ? ", and the run has ended meanwhile" : "");
-    if (!steps_.run_ended()) late_.reset();
+    if (!steps_.run_ended()) {
+      late_.reset();
+      holds_final_ = false;
+    }
   }
   if (!finite) {
     became_sick("the loss or a gradient is not finite");

@@ -69,7 +69,7 @@ class Sharing {
   virtual bool others_have_begun() const { return false; }  // to share what they learned
   // Steps would be lost, because this agent's replica is still old.
   virtual bool catching_up() const { return false; }
-  // While the loop pauses and the others have ended: takes what their log has more. True: that is all here.
+  // While the loop pauses and the others have ended: takes what their log has more. True: all of it is here.
   virtual bool holds_end_of_log() { return false; }
   // No steps follow: what was held back is submitted, and models are compared. Off: steps follow after all.
   virtual void settle(bool) {}

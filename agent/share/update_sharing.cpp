@@ -16,8 +16,8 @@ constexpr Duration kGather = std::chrono::milliseconds(500);  // without another
 constexpr Duration kGatherMax = std::chrono::seconds(3);
 constexpr Duration kCatchUpMax = std::chrono::seconds(10);  // then it trains on what it has
 constexpr uint32_t kSilentRounds = 3;
-constexpr Duration kAskAgain = std::chrono::milliseconds(250);  // whether the others have more entries
-constexpr Duration kEndOfLog = std::chrono::seconds(1);         // without any more
+constexpr Duration kAskAgain = std::chrono::milliseconds(250);  // how the logs of the others end
+constexpr Duration kForgetsEnds = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -184,20 +184,14 @@ uint64_t UpdateSharing::log_length() const {
   return length;
 }
 
-// A member whose head is not greater answers nothing, so that silence for the time of several answers is the answer.
 bool UpdateSharing::holds_end_of_log() {
   const TimePoint now = clock_.now();
-  const bool begins = now - asked_ >= kEndOfLog;
+  if (now - asked_ >= kForgetsEnds) group_.forget_ends();  // nobody asked meanwhile, as the others had not ended
   if (now - asked_ >= kAskAgain) {
     asked_ = now;
-    group_.ask_for_news();
+    group_.ask_for_ends();
   }
-  const uint64_t length = log_length();
-  if (begins || length != unchanged_length_ || group_.behind() > 0) {
-    unchanged_length_ = length;
-    unchanged_since_ = now;
-  }
-  return now - unchanged_since_ >= kEndOfLog;
+  return group_.ends_as_others();
 }
 
 void UpdateSharing::apply_decided_then(Next next) {

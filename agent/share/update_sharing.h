@@ -69,9 +69,7 @@ class UpdateSharing final : public Sharing {
   uint64_t roster_ = 0;         // its hash, while members gather
   uint64_t log_length_ = 0;     // at the end of the last round
   uint32_t silent_rounds_ = 0;  // without any entry
-  TimePoint asked_;             // holds_end_of_log() asked for more
-  TimePoint unchanged_since_;   // the log, of which that heard nothing more
-  uint64_t unchanged_length_ = 0;
+  TimePoint asked_;             // in holds_end_of_log()
   Done done_;
   std::unique_ptr<FinalSlices> final_;  // null: nothing is sent before the boundary
   bool sending_ = false;                // the worker has slices that were final before

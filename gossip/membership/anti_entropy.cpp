@@ -75,12 +75,17 @@ Sync AntiEntropy::full_sync() const {
 
 std::vector<Sync> AntiEntropy::pages(uint64_t nonce) const {
   std::vector<Sync> pages(1, Sync{.records = {own_.record()}, .nonce = nonce});
+  size_t bytes = own_.record().sealed.size();
   for (const auto& [peer, entry] : table_.rows()) {
     const Member& member = entry.member;
     if (member.state == MemberState::kLeft) continue;
     if (member.state == MemberState::kDead && context_.clock.now() - member.since > kToldDead) continue;
-    if (pages.back().records.size() == kSyncRecordsMax) pages.push_back(Sync{.nonce = nonce});
+    if (pages.back().records.size() == kSyncRecordsMax || bytes > 2 * kSealedPerFrameMax) {  // no settings beside them
+      pages.push_back(Sync{.nonce = nonce});
+      bytes = 0;
+    }
     pages.back().records.push_back(member.record);
+    bytes += member.record.sealed.size();
     if (member.state != MemberState::kAlive) pages.back().digest.push_back(digest_of(member));
   }
   for (size_t i = 0; i < pages.size(); ++i) {
@@ -175,9 +180,13 @@ void AntiEntropy::send_reply(const PeerId& to, Sync reply, std::vector<PeerRecor
   reply.revoked = context_.revoked_sum();
   Sync frame{.revoked = reply.revoked};
   do {
-    const size_t count = std::min(records.size(), kSyncRecordsMax);
-    frame.records.assign(records.end() - static_cast<std::ptrdiff_t>(count), records.end());
-    records.resize(records.size() - count);
+    auto first = records.end();
+    for (size_t bytes = 0; first != records.begin() && bytes <= kSealedPerFrameMax;) {
+      if (records.end() - first == static_cast<std::ptrdiff_t>(kSyncRecordsMax)) break;
+      bytes += (--first)->sealed.size();
+    }
+    frame.records.assign(first, records.end());
+    records.erase(first, records.end());
     if (records.empty() && reply.digest.size() <= kDigestBesideRecordsMax) frame.digest = std::move(reply.digest);
     context_.outbox.send(to, frame);
   } while (!records.empty());

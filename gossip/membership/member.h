@@ -37,7 +37,7 @@ struct ForgedRecord {
 
 struct MembershipCounters {
   uint64_t probes = 0, probes_failed = 0, refutations = 0, false_suspicions = 0, updates_refused = 0;
-  uint64_t records_forged = 0;    // in a swarm with tickets: not signed by their owners for this swarm
+  uint64_t records_forged = 0;    // refused: not signed by their owners for this swarm, or behind one in its message
   uint64_t identity_clashes = 0;  // records with this agent's id of another process: a later one, or at another address
   uint64_t table_full = 0;        // members turned away at kMembersMax, tombstones dropped at kTombstonesMax
   uint64_t stalls = 0;            // this agent was not run in time, so its expired timers were postponed

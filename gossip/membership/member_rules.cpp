@@ -69,10 +69,14 @@ bool MemberRules::grows_within_reach(const PeerRecord& record, MemberEntry& held
   return incarnation <= held.grows_from || incarnation - held.grows_from <= kIncarnationJumpMax;
 }
 
+bool MemberRules::can_be(const PeerRecord& record, const MemberEntry* held) const {
+  return acceptable(record, held ? &held->member.record.version : nullptr);
+}
+
 bool MemberRules::believable(const PeerRecord& record, MemberEntry* held) {
   const Version* version = held ? &held->member.record.version : nullptr;
   const bool lives = held && held->member.state <= MemberState::kSuspect;
-  if (!acceptable(record, version) || (held && !grows_within_reach(record, *held))) {
+  if (!can_be(record, held) || (held && !grows_within_reach(record, *held))) {
     ++context_.counters.updates_refused;
     return false;
   }
@@ -111,10 +115,11 @@ void MemberRules::on_alive(const PeerRecord& record, Source source) {
   if (context_.is_revoked(record.id)) return;
   MemberEntry* entry = table_.find(record.id);
   const bool is_news = !entry || record.version > entry->member.record.version;
-  if (is_news && !is_genuine(context_, record, false)) return;
+  const bool has_room = table_.member_count() < kMembersMax || table_.is_live(record.id) || !is_news;
+  // What is refused anyway costs no check of a signature: it stays news, and may come without end.
+  if (is_news && has_room && can_be(record, entry) && !is_genuine(context_, record, false)) return;
   if (!believable(record, entry)) return;
-  if (table_.member_count() >= kMembersMax && !table_.is_live(record.id) &&
-      (!entry || record.version > entry->member.record.version)) {
+  if (!has_room) {
     ++context_.counters.table_full;
     return;
   }
@@ -209,10 +214,10 @@ void MemberRules::on_left(const PeerRecord& record, const PeerId& from) {
   MemberEntry* entry = table_.find(record.id);
   if (!entry) return;
   const Version& held = entry->member.record.version;
-  const bool owners = context_.keys || record.id == from;  // a signed one is its owner's word, whoever passes it on
+  const bool owners = context_.keys || record.id == from;  // a signed one is its owner's word, from any sender
   const bool counts = owners ? record.version >= held : record.version == held;
   const bool is_news = record.version > held || entry->member.state != MemberState::kLeft;
-  if (counts && is_news && !is_genuine(context_, record, context_.keys != nullptr)) return;
+  if (counts && is_news && can_be(record, entry) && !is_genuine(context_, record, context_.keys != nullptr)) return;
   if (!counts || !believable(record, entry)) {
     if (record.version < held) dissemination_.answer_about(*entry);
     return;

@@ -146,12 +146,14 @@ void Membership::prove(const PeerId& peer, uint64_t generation) {
   if (entry && entry->member.record.version.generation == generation) impl_->table.prove(*entry);
 }
 
-void Membership::add(const PeerRecord& record, const PeerId& from) {
+void Membership::add(const std::vector<PeerRecord>& records, const PeerId& from) {
   impl_->context.begin_message(from);
-  impl_->dissemination.clear_answers();
-  impl_->rules.on_alive(record, MemberRules::Source::kJoin);
-  // A member that joins again with a version believed dead must be told, so that it refutes; otherwise it stays dead.
-  if (impl_->table.find(record.id)) impl_->dissemination.flush_answers(record.id);
+  for (const PeerRecord& record : records) {
+    impl_->dissemination.clear_answers();
+    impl_->rules.on_alive(record, MemberRules::Source::kJoin);
+    // A member that joins again with a version believed dead must be told, so that it refutes; otherwise it stays dead.
+    if (impl_->table.find(record.id)) impl_->dissemination.flush_answers(record.id);
+  }
   impl_->dissemination.clear_answers();
 }
 
@@ -223,8 +225,11 @@ std::vector<PeerRecord> Membership::sample_records(size_t count_max) {
   std::vector<PeerRecord> records;
   if (count_max == 0) return records;
   records.push_back(impl_->own.record());
+  size_t bytes = records.back().sealed.size();
   for (const PeerId& peer : impl_->table.random_members(impl_->context.rng, count_max - 1, impl_->own.id(), false)) {
     records.push_back(impl_->table.find(peer)->member.record);
+    bytes += records.back().sealed.size();
+    if (bytes > kSealedPerFrameMax) break;
   }
   return records;
 }
@@ -233,9 +238,9 @@ std::vector<Sync> Membership::pages(uint64_t nonce) const { return impl_->anti_e
 
 std::vector<MemberEvent> Membership::take_events() { return impl_->rules.take_events(); }
 
-void Membership::hear_of_self(const PeerRecord& record) {
+void Membership::hear_of_self(const PeerRecord& record, const PeerId& from) {
   if (record.id != impl_->own.id()) return;
-  impl_->context.begin_message(record.id);
+  impl_->context.begin_message(from);
   impl_->own_news.on_record(record);
 }
 

@@ -47,9 +47,9 @@ class Membership {
   // This process of the peer answered with a random number that it can only have from here.
   void prove(const PeerId& peer, uint64_t generation);
 
-  // Adds a record from a join: the newcomer's own, or one of the list in a JoinReply of `from`.
-  void add(const PeerRecord& record, const PeerId& from);
-  void add(const PeerRecord& record) { add(record, record.id); }
+  // Adds the records of a join: those in a JoinReply of `from`, or the newcomer's own.
+  void add(const std::vector<PeerRecord>& records, const PeerId& from);
+  void add(const PeerRecord& record) { add({record}, record.id); }
   // Addresses to contact again and again, members or not, so that islands find each other.
   void set_seeds(std::vector<Endpoint> seeds);
   void update_self(const MemberMeta& meta);  // bumps the incarnation at most once per meta_interval
@@ -76,7 +76,8 @@ class Membership {
   std::vector<Sync> pages(uint64_t nonce) const;
 
   std::vector<MemberEvent> take_events();
-  void hear_of_self(const PeerRecord& record);  // others hold it of this agent; of another id it is passed over
+  // `from` holds it of this agent; of another id it is passed over.
+  void hear_of_self(const PeerRecord& record, const PeerId& from);
   // A record of this agent's id that this process did not make: of a later one, or of one at another address.
   std::optional<PeerRecord> take_other_self();
   // The last one since the last call; nullopt: none.

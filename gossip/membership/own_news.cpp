@@ -22,7 +22,7 @@ void OwnNews::on_record(const PeerRecord& record) {
   if (record.version.generation > own.generation) return;
   if (record.version < own) return dissemination_.answer_with_own_record();
   if (record.version == own) return;
-  ++context_.counters.updates_refused;  // a newer incarnation of this generation is forged
+  ++context_.counters.updates_refused;  // forged, or of another process with this key
   if (record.version.incarnation <= kIncarnationMax) overtake(record.version.incarnation);
 }
 
@@ -49,7 +49,7 @@ void OwnNews::on_suspicion(const Suspicion& suspicion) {
 }
 
 void OwnNews::on_left(const PeerRecord& record) {
-  if (record.version > own_.version()) return on_record(record);  // forged, but a member may hold it
+  if (record.version > own_.version()) return on_record(record);  // as there, but a member may hold it
   if (record.version == own_.version() && is_genuine(context_, record, true)) refute();
   if (!own_.leaving() && record.version < own_.version()) dissemination_.answer_with_own_record();
 }

@@ -43,6 +43,7 @@ HandshakeMonitor::HandshakeMonitor(void* zmq_context, void* zmq_socket) : watche
       zmq_connect(events_, address.c_str()) == 0) {
     return;
   }
+  (void)zmq_socket_monitor(watched_, nullptr, 0);
   if (events_) zmq_close(events_);
   throw std::runtime_error("cannot watch a link: too many open files; raise the limit (ulimit -n)");
 }

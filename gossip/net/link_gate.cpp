@@ -148,7 +148,7 @@ struct LinkGate::Impl {
   int wake_fd = -1;
   std::vector<Monitor> monitors;  // the thread's
   bool ages = false;              // the thread's: some links do
-  size_t closed_count = 0;        // the thread's: links, since it was last worth to give memory back
+  size_t closed_count = 0;        // the thread's: links, since memory was last worth giving back
   int trims_due = 0;              // the thread's
   TimePoint next_measure{}, next_trim{};
   SteadyClock clock;

@@ -476,10 +476,17 @@ bool UpdateGroup::heard() const {
   return std::all_of(slices_.begin(), slices_.end(), [](const auto& slice) { return slice->entry_round() > 0; });
 }
 
-void UpdateGroup::ask_for_news() {
+void UpdateGroup::ask_for_ends() {
   for (uint32_t i = 0; i < slices_.size(); ++i) {
-    if (slices_[i]->collecting() == nullptr) messages_.ask_anyone(i);
+    if (!messages_.ends_as_others(i) && slices_[i]->collecting() == nullptr) messages_.ask_anyone(i);
   }
+}
+
+bool UpdateGroup::ends_as_others() const {
+  for (uint32_t i = 0; i < slices_.size(); ++i) {
+    if (!messages_.ends_as_others(i)) return false;
+  }
+  return true;
 }
 
 void UpdateGroup::tick() {

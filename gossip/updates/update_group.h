@@ -108,8 +108,11 @@ class UpdateGroup {
   // ends, or the codec does more than round (fp32, bf16, int8, int4 round). REQUIRES: no boundary is under way, x is R.
   bool resume_with_residual(std::span<float> x, std::function<void()> trainable);
   bool has_news() const;  // catch_up() would move the replica
-  // Asks another member for what each log may lack. For members without rounds, which hear of no entries.
-  void ask_for_news();
+  // For a member without rounds, which hears of no entries, when the others have ended. It asks for what its logs may
+  // lack until others have told, since forget_ends(), that all logs end as its own do.
+  void forget_ends() { messages_.forget_ends(); }
+  void ask_for_ends();
+  bool ends_as_others() const;
   // This member is sick: its next boundary drops its own work and makes x the replica.
   void drop_own_work() { drop_ = true; }
 

@@ -32,6 +32,7 @@ UpdateMessages::UpdateMessages(const UpdateGroupOptions& options, const UpdateCo
       sampler_(sampler),
       advance_(std::move(advance)),
       heads_(replicas.all().size()),
+      ends_(replicas.all().size()),
       donor_(replicas.all(), worker, clock, outbox),
       pulls_(replicas.all().size(), clock, outbox, options.rng_seed) {}
 
@@ -254,7 +255,11 @@ void UpdateMessages::on_pull(const PeerId& from, const LogPull& pull) {
   if (lost(from, round_.number(), pull.slice, 2)) return;
   if (pull.round <= kUpdateRoundMax) note(from, pull.group, pull.round);
   UpdateSlice& slice = *slices_[pull.slice];
-  if (!greater(slice.log().head(), pull.head)) return hear(from, pull.slice, pull.head);
+  ends_[pull.slice] = pull.head;
+  if (!greater(slice.log().head(), pull.head)) {
+    if (sampler_.pauses(from)) pulls_.tell(slice, from);
+    return hear(from, pull.slice, pull.head);
+  }
   if (pull.head.length > 0) {  // else it asks for a whole state, whatever it holds
     (void)slice.claims().hear(from, pull.head, slice.log().head(), round_.number());
     if (is_alone(slice)) yield(pull.slice, from);

@@ -43,6 +43,10 @@ class UpdateMessages {
   // Asks one of the members for what follows this slice's log.
   void ask_anyone(uint32_t slice) { pulls_.ask_anyone(*slices_[slice]); }
 
+  // Whether another member has told, since forget_ends(), that its log of the slice ends as the own one does now.
+  bool ends_as_others(uint32_t slice) const { return ends_[slice] == slices_[slice]->log().head(); }
+  void forget_ends() { ends_.assign(ends_.size(), std::nullopt); }
+
   // Sends the entries that follow this head. False: there are none, or not all of them are here any more.
   bool send_after(uint32_t slice, const PeerId& to, const LogHead& head);
 
@@ -101,7 +105,8 @@ class UpdateMessages {
   Outbox& outbox_;
   PeerSampler& sampler_;
   std::function<void(uint32_t slice)> advance_;
-  std::vector<LogHead> heads_;  // of the replicas, after the last boundary
+  std::vector<LogHead> heads_;                // of the replicas, after the last boundary
+  std::vector<std::optional<LogHead>> ends_;  // of others, told last
   UpdateDonor donor_;
   UpdatePulls pulls_;
   MessageTally tally_;

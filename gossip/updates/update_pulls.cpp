@@ -20,10 +20,13 @@ void UpdatePulls::ask(UpdateSlice& slice, const PeerId& from) {
 void UpdatePulls::tell_all(const UpdateSlice& slice) {
   Asked& asked = slices_[slice.shape().number];
   if (std::exchange(asked.told_in, round_) == round_) return;
-  const LogPull pull{slice.shape().number, slice.log().head(), {}, {}, members_.group, round_};
   for (size_t rank = 0; rank < members_.count(); ++rank) {
-    if (rank != members_.self) outbox_.send(members_.ids[rank], pull);
+    if (rank != members_.self) tell(slice, members_.ids[rank]);
   }
+}
+
+void UpdatePulls::tell(const UpdateSlice& slice, const PeerId& to) {
+  outbox_.send(to, LogPull{slice.shape().number, slice.log().head(), {}, {}, members_.group, round_});
 }
 
 void UpdatePulls::came(uint32_t slice, const PeerId& from, uint64_t length, bool here) {

@@ -34,6 +34,8 @@ class UpdatePulls {
   void ask(UpdateSlice& slice, const PeerId& from);
   // Says to all members, once a round, which log this one holds. Holders of a lighter one ask for it.
   void tell_all(const UpdateSlice& slice);
+  // Answers one that asked for more than this log has: here it ends.
+  void tell(const UpdateSlice& slice, const PeerId& to);
   // Asks for the whole state, whatever the log has.
   void ask_for_state(UpdateSlice& slice, const PeerId& from) { send(slice, from, {}); }
   // Asks one of the members, chosen at random, whatever was sent before. Nobody, if there are no others.

@@ -1,5 +1,5 @@
 // A swarm that ends while one member gossips ids that it invents, five new ones a second, at an address where nobody
-// listens. Records are not signed, so a certified swarm does not prevent it.
+// listens. An invented id signs its own record, so a certified swarm does not prevent it.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -252,7 +252,7 @@ TEST_F(MembershipTest, ARecordOfItsOwnIdByAnotherProcessIsHandedOn) {
     gossip(2, {.alive = {other}});
     EXPECT_TRUE(members->take_other_self()) << "of the same generation, at another address";
   }
-  members->hear_of_self(record_of(1, 9, 0));
+  members->hear_of_self(record_of(1, 9, 0), record_of(2).id);
   EXPECT_FALSE(members->take_other_self()) << "of another id";
 }
 
@@ -340,7 +340,7 @@ TEST_F(MembershipTest, ANumberThatNoClockGivesIsNoLaterProcess) {
   add(1, 5);
   for (const uint64_t generation : {UINT64_MAX, uint64_t{1} << 62, (uint64_t{1} << 61) + 1}) {
     gossip(2, {.alive = {record_of(0, generation, 0)}});
-    members->hear_of_self(record_of(0, generation, 0));
+    members->hear_of_self(record_of(0, generation, 0), record_of(2).id);
     EXPECT_FALSE(members->take_other_self()) << generation;
   }
   gossip(2, {.alive = {record_of(0, uint64_t{1} << 61, 0)}});
