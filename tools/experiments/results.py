@@ -258,7 +258,7 @@ def section(name):
   head = ["setting", "ours", "rival", "ratio or value", "goal", "verdict"]
   rows = list(map(row_of, cells))
   for above, below in reversed(list(zip(rows, rows[1:]))):  # what stands above is not said again
-    below[:2] = ["″" if own == other else own for own, other in zip(below[:2], above)]
+    below[:3] = ["″" if own and own == other else own for own, other in zip(below[:3], above)]
   lines = ["|" + "|".join(row) + "|" for row in [head, ["---"] * len(head), *rows]]
   file = path_of(name).relative_to(HERE).as_posix()
   more = f"; goals that are met too: {others}" if others else ""
