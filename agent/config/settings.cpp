@@ -256,8 +256,7 @@ std::string problem_of_trust(const TrustConfig& own, const TrustConfig& theirs, 
   if (own == theirs) {
     if (is_signed_settings(own.key, text, signature)) return "";
     return "the swarm's key has not signed them. The agent that gives them lies, has an older program, or has met no "
-           "agent "
-           "with the signature yet: name the address of another member with --bootstrap";
+           "agent with the signature yet: name the address of another member with --bootstrap";
   }
   if (!theirs.has_tickets()) return "they are of a swarm without tickets, and this agent was given one";
   return "they are of a swarm with other tickets than this agent was given: ask for one of that swarm";

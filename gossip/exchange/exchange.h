@@ -38,7 +38,7 @@ class PeerSampler {
   virtual bool anyone() const { return false; }       // those all have each other and this agent as candidates
   virtual std::vector<Participant> neighbors(uint64_t round) = 0;  // neighborhood: weights sum to at most 1
   virtual std::vector<Participant> group() = 0;                    // this agent among them, sorted by id
-  virtual bool pauses(const PeerId&) const { return false; }       // group: a member that takes no part for now
+  virtual bool pauses(const PeerId&) const { return false; }       // group: a member that pauses
 };
 
 // What became of the blocks due from other agents since this agent began; each block is counted once, under one cause.

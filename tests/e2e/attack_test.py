@@ -34,13 +34,7 @@ SECONDS = 5  # of each count
 PAIRS = 6  # a busy machine may spoil a count: that many tries, the best of each kind compared
 FOUNDING_S = 11  # who is met before then counts like a founder
 KEPT_MIN = {'stranger': 0.8, 'member': 0.9, 'outsider': 0.95}
-MEMBERS = (
-  'beside',
-  'blocks',
-  'empty',
-  'endless',
-  'idle',
-)  # of the outsider's attacks: a member's where there are tickets
+MEMBERS = ('beside', 'blocks', 'empty', 'endless', 'idle')  # of the outsider's: a member's where there are tickets
 LOSS_MAX = 1.04  # the worst agent's loss, over that without the attack: the 99 % point of ten clean pairs
 T_99_OF_TEN = 2.821  # of nine degrees of freedom, one-sided
 # Beyond what the process had before, at any time; a busy machine keeps the gate that bounds an outsider's waiting.

@@ -312,8 +312,11 @@ class Certified(swarm.Case):
     (third.state / 'settings.yaml').unlink()
     liar = self.agent('second', '--listen', second.address(), '--alone')
     self.wait(lambda: len(liar.events('joined')) == 2, 'the liar to train')
-    newcomer = self.agent('third')
-    self.wait(lambda: liar.last('status')['joins']['accepted'] > 0, 'the newcomer to ask the liar')
+    newcomer, began = self.agent('third'), time.time()
+    self.wait(
+      lambda: (said := liar.last('status'))['t'] > began and said['joins']['accepted'] > 0,
+      'the newcomer to ask the liar',
+    )
     swarm.pause(5)
     self.assertEqual(len(newcomer.events('joined')), 1, newcomer.log())
     again = self.agent('first', '--listen', first.address(), '--alone')
