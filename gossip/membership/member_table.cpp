@@ -114,6 +114,14 @@ void MemberTable::doubt(MemberEntry& entry) {
   entry.member.unanswered = 0;
 }
 
+MemberEntry* MemberTable::unheard() {
+  const auto row = std::find_if(rows_.begin(), rows_.end(), [](const auto& row) {
+    const Member& member = row.second.member;
+    return member.state <= MemberState::kSuspect && !member.ever_answered && row.second.heard == TimePoint{};
+  });
+  return row == rows_.end() ? nullptr : &row->second;
+}
+
 std::vector<PeerId> MemberTable::random_members(Rng& rng, size_t count_max, const PeerId& except, bool with_suspects) {
   alive();
   std::vector<const Member*> suspects[2];  // proven or not

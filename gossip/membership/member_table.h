@@ -54,6 +54,7 @@ class MemberTable {
   const std::vector<const Member*>& unproven();
   const std::set<PeerId>& suspects() const { return suspects_; }
   size_t live_count() const { return live_count_; }
+  MemberEntry* unheard();  // a live member from which no frame came, which never answered; nullptr: none
   size_t dead_count() const { return dead_count_; }
   size_t member_count() const { return live_count_ + 1; }                // live, and this agent
   void prove(MemberEntry& entry);                                        // Member::proven

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 
 #include "tests/gossip/membership/swarm_support.h"
 
@@ -217,6 +218,42 @@ TEST(SignedSwarms, UnsignedRecordsAreNotTaken) {
     forged += swarm.at(i).counters().records_forged;
   }
   EXPECT_GT(forged, 0u);
+}
+
+// A member invents more members than a swarm can have, and others as soon as some of them are found dead. A newcomer
+// speaks for itself, and takes the place of one.
+TEST(SignedSwarms, InventedMembersKeepNobodyOut) {
+  constexpr size_t kNewcomer = 3;
+  const Identity swarm_key = identity_of(1);
+  VirtualSwarm swarm(4, 0, 9);
+  swarm.seal(swarm_key);
+  for (const size_t i : {1, 2}) swarm.at(i).add(swarm.at(kLiar).self());
+  swarm.run_for(seconds(5));
+  std::vector<PeerRecord> invented;
+  for (uint32_t i = 0; i < kMembersMax + 300; ++i) {
+    KeySeed seed{};
+    std::memcpy(seed.data(), &i, sizeof i);
+    seed.back() = 1;  // no member has such a seed
+    const Identity self(seed);
+    invented.push_back(record_of(1000 + i));
+    invented.back().id = self.id();
+    MemberKeys(self, swarm_key).seal(invented.back());
+  }
+  const auto flood = [&] {
+    const uint64_t refused = swarm.at(1).counters().table_full;
+    swarm.at(1).add(invented, swarm.id_of(kLiar));
+    ASSERT_GT(swarm.at(1).counters().table_full, refused);
+  };
+  flood();
+  swarm.at(kNewcomer).add(swarm.at(1).self());
+  for (int passed_s = 0; passed_s < 10; ++passed_s) {
+    swarm.run_for(seconds(1));
+    flood();
+  }
+  for (const auto& [one, other] : {std::pair{size_t{1}, kNewcomer}, std::pair{kNewcomer, size_t{1}}}) {
+    const Member* member = swarm.at(one).find(swarm.id_of(other));
+    EXPECT_TRUE(member && member->proven && member->state == MemberState::kAlive);
+  }
 }
 
 // In an open swarm nobody signs, and what somebody did sign would be lost on older members.
