@@ -38,16 +38,17 @@ struct Asked {
   std::string state;             // of the member that asks, in a certified swarm
 };
 
-// Of a certified swarm: the reader is admitted by the key in the folder, or is the folder's own agent.
+// Of a certified swarm: the reader is admitted by the key in the folder, or is the folder's own agent. The admission
+// never ends, as an asked agent would judge its end by another clock. No other process can use it: the reader's
+// identity is new, in no file, and lost with this process.
 std::optional<Ticket> certified_ticket(const std::string& state) {
   std::optional<Ticket> ticket = stored_ticket(state);
   if (!holds_admissions(state)) return ticket;
   const std::optional<Identity> key = load_swarm_key(state);
   if (!key) return ticket;
   const KeySeed reader = random_seed();
-  constexpr uint64_t kDay = 24 * 3600;
   ticket = Ticket{.at = {}, .id = load_or_create_identity(state).id()};
-  ticket->admission = admit(*key, {Identity(reader).id(), unix_seconds() + kDay});
+  ticket->admission = admit(*key, {Identity(reader).id()});
   ticket->admission->identity = reader;
   return ticket;
 }

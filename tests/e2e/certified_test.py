@@ -1,58 +1,18 @@
 """A certified swarm, of real processes: only the holder of its key admits agents, each by a ticket of its own, and
 removes them again."""
 
-import re
 import shutil
 import signal
 import stat
-import subprocess
 import time
 
+import certified
 import raw_links
 import swarm
-
-SOON = 10  # seconds, for a reason; the program says it within five, on a machine that does nothing else
-KEY = re.compile(r'#[A-Za-z0-9_-]{20,}')
+from certified import KEY, SOON
 
 
-class Certified(swarm.Case):
-  def first(self, name='first'):
-    """The agent that begins a swarm and holds its key."""
-    path = self.quadratic(f'{name}.yaml')
-    path.write_text(path.read_text().replace('swarm:\n', 'swarm:\n  trust: certified\n'))
-    agent = self.agent(name, '--config', path)
-    self.joined(agent)
-    return agent
-
-  def command(self, *arguments, status=0):
-    """What a command that ends by itself says on stdout; or, where it fails, all that it says."""
-    done = subprocess.run(
-      [swarm.PROGRAM, *map(str, arguments)],
-      capture_output=True,
-      text=True,
-      timeout=swarm.PATIENCE,
-      cwd=self.folder,
-    )
-    self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-    return done.stdout if status == 0 else done.stdout + done.stderr
-
-  def id_of(self, name):
-    return self.command('key', '--state', self.folder / name / 'state').strip()
-
-  def ticket(self, holder, name, *arguments):
-    return self.command('admit', self.id_of(name), '--state', holder.state, *arguments).strip()
-
-  def member(self, holder, name, *arguments):
-    agent = self.joiner(name, self.ticket(holder, name, *arguments))
-    self.joined(agent, 'fetched')
-    return agent
-
-  def trained(self, agents, count=3):
-    before = [agent.done() for agent in agents]
-    self.wait(
-      lambda: all(agent.done() >= done + count for agent, done in zip(agents, before)), 'exchanges of all of them'
-    )
-
+class Certified(certified.Case):
   def refused(self, process, *texts):
     """Not let in, told why, and ended."""
     began = time.monotonic()
@@ -63,12 +23,6 @@ class Certified(swarm.Case):
     self.assertEqual(self.wait_end(process), 1, process.log())
     self.assertEqual(len(process.events('joined')), lives, process.log())
     self.assertNotRegex(process.log(), KEY)
-
-  def ends_exchanges(self, process, others):
-    """From now on nothing is exchanged with it, while the others go on."""
-    before = process.done()
-    self.trained(others, 5)
-    self.assertEqual(process.done(), before, process.log())
 
   def test_separate_administrators(self):
     first = self.first()
@@ -265,21 +219,6 @@ class Certified(swarm.Case):
     again = self.agent('first', '--listen', first.address())
     self.wait_log(third, 'is revoked: the holder')
     self.trained([again, second])
-
-  def test_a_membership_ends_and_goes_on(self):
-    first = self.first()
-    second = self.member(first, 'second')
-    third = self.member(first, 'third', '--for', '12s')
-    self.wait_log(third, "this agent's membership ends on", 'starling admit ' + third.peer())
-    self.trained([first, second, third])
-    self.wait_log(third, "this agent's membership has expired", seconds=20)
-    swarm.pause(1)  # what was under way
-    self.ends_exchanges(third, [first, second])
-    self.assertTrue(third.running())
-    ticket = self.ticket(first, 'third', '--for', '1h')
-    (third.state / 'ticket').write_text(ticket + '\n')
-    self.wait_log(third, 'has another ticket', seconds=SOON)
-    self.trained([first, second, third])
 
   def test_a_registry_serves_it(self):
     first = self.first()

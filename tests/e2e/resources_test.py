@@ -366,11 +366,7 @@ int flock(int fd, int what) {
 """
 
   def test_no_sync_of_folders_no_hard_links_and_no_locks(self):
-    source, library = self.folder / 'shim.c', self.folder / 'shim.so'
-    source.write_text(self.SHIM)
-    compiled = subprocess.run(['cc', '-shared', '-fPIC', '-o', library, source, '-ldl'], capture_output=True)
-    if compiled.returncode != 0:
-      self.skipTest('no compiler here')
+    shim = self.before_libraries(self.SHIM)
     kinds = {  # errno: EINVAL 22, EOPNOTSUPP 95, EPERM 1, ENOSYS 38, ENOLCK 37
       'cifs': {'NO_SYNC': '22', 'NO_LINK': '95'},
       'fuse': {'NO_SYNC': '38', 'NO_LINK': '1', 'NO_LOCK': '38'},
@@ -379,7 +375,7 @@ int flock(int fd, int what) {
     }
     for name, told in kinds.items():
       with self.subTest(disk=name):
-        environment = {'LD_PRELOAD': str(library), **told}
+        environment = {**shim, **told}
         agent = self.agent(name, '--config', self.quadratic(every='300ms'), environment=environment)
         self.wait(lambda: len(agent.events('checkpoint')) >= 3, 'checkpoints')
         self.assertNotIn('error', agent.last('checkpoint'))

@@ -44,6 +44,20 @@ agent:
   checkpoint: {every: %(every)s, keep: 3}
 """
 
+# Of the machine's clock; how long something takes is measured as ever.
+CLOCK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+int clock_gettime(clockid_t which, struct timespec* now) {
+  int (*real)(clockid_t, struct timespec*) = dlsym(RTLD_NEXT, "clock_gettime");
+  const int failed = real(which, now);
+  if (which == CLOCK_REALTIME) now->tv_sec += atol(getenv("CLOCK_AHEAD_S"));
+  return failed;
+}
+"""
+
 
 def pause(seconds):
   """Lets time pass while the processes do what is being looked at."""
@@ -204,6 +218,19 @@ class Case(unittest.TestCase):
     for process in self.processes:
       process.kill()
     shutil.rmtree(self.folder, ignore_errors=True)
+
+  def before_libraries(self, source):
+    """The environment of programs whose calls of some functions go to this C source; skips the test where none can be
+    compiled."""
+    text, library = self.folder / 'shim.c', self.folder / f'shim{len(list(self.folder.glob("shim*.so")))}.so'
+    text.write_text(source)
+    if subprocess.run(['cc', '-shared', '-fPIC', '-o', library, text, '-ldl'], capture_output=True).returncode != 0:
+      self.skipTest('no compiler here')
+    return {'LD_PRELOAD': str(library)}
+
+  def clock_ahead(self, seconds):
+    """The environment of programs with a clock that is wrong by this."""
+    return {**self.before_libraries(CLOCK), 'CLOCK_AHEAD_S': str(seconds)}
 
   def small_disk(self, size='3m'):
     """A folder on a disk of its own; skips the test where none may be mounted."""
