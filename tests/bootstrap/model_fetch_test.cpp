@@ -6,6 +6,7 @@
 
 #include "gossip/net/hash.h"
 #include "tests/bootstrap/world.h"
+#include "tests/gossip/net/numbered_identity.h"
 
 namespace starling {
 namespace {
@@ -26,8 +27,8 @@ class ModelFetchTest : public ::testing::Test {
     node.donor().set_model(models.back());
     return node;
   }
-  ModelFetch& begin() {
-    World::Node& node = world.add(World::joining());
+  ModelFetch& begin(Revocations* revocations = nullptr) {
+    World::Node& node = world.add(World::joining(), nullptr, revocations);
     newcomer = &node;
     world.introduce_all();
     return world.fetch(node, kModelBytes);
@@ -94,6 +95,32 @@ TEST_F(ModelFetchTest, ADonorThatDiesCostsARetryOnly) {
   const std::vector<int> from = origins();
   EXPECT_EQ(std::count(from.begin(), from.end(), -1), 0);
   EXPECT_GE(std::count(from.begin(), from.end(), 0), 1) << "what it gave is kept";
+  EXPECT_EQ(world.blocks_placed, kBlocks);
+}
+
+// It goes on to send what it was asked for.
+TEST_F(ModelFetchTest, ARevokedDonorIsLeftForAnotherAtOnce) {
+  const Identity key = identity_of(1);
+  Revocations revocations(key.id());
+  World::Node& revoked = add_donor(1, 100);
+  World::Node& other = add_donor(2, 100);
+  revoked.delay = other.delay = milliseconds(50);
+  begin(&revocations);
+  const auto given_by_revoked = [&] {
+    const std::vector<int> from = origins();
+    return std::count(from.begin(), from.end(), 0);
+  };
+  ASSERT_TRUE(world.run_until([&] { return given_by_revoked() >= 3; }, seconds(2)));
+  newcomer->refusals_expected = true;
+  newcomer->members().revoke(sign_revocation(key, peer_of(0), 1));
+  const auto given = given_by_revoked();
+  world.run_for(milliseconds(5));
+  const std::string text = newcomer->fetch->waiting_for();
+  const std::string donors = text.substr(0, text.find("last trouble"));
+  EXPECT_NE(donors.find(peer_of(1).short_name()), std::string::npos) << text;
+  EXPECT_EQ(donors.find(peer_of(0).short_name()), std::string::npos) << text;
+  ASSERT_TRUE(finish(seconds(6)));
+  EXPECT_EQ(given_by_revoked(), given) << "what it gave is kept, and no more is taken";
   EXPECT_EQ(world.blocks_placed, kBlocks);
 }
 

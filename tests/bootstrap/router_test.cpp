@@ -11,6 +11,7 @@
 #include "gossip/limits.h"
 #include "gossip/sim/virtual_network.h"
 #include "tests/gossip/membership/membership_support.h"
+#include "tests/gossip/net/numbered_identity.h"
 #include "tests/gossip/net/wire_samples.h"
 
 namespace starling {
@@ -316,6 +317,45 @@ TEST_F(RouterTest, ASenderThatIsNotTheAuthenticatedOneIsRefused) {
   EXPECT_EQ(transport.cut_links.size(), 2u);
   EXPECT_EQ(router.counters().frames_refused(), 2u);
   EXPECT_NE(router.membership().find(peer_of(1)), nullptr);
+}
+
+// It may go on to send what an honest program no longer sends.
+TEST_F(RouterTest, EachFrameOfARevokedMemberCostsItsLinkAndDoesNothing) {
+  const Identity key = identity_of(1);
+  Revocations revocations(key.id());
+  RouterOptions options{record_of(0), {}, {}, 1, [](const std::string&, const std::string&) { return ""; }};
+  options.revocations = &revocations;
+  Router certified(options, transport, clock);
+  certified.set_settings("digits");
+  certified.membership().add(record_of(1));
+  certified.membership().add(record_of(2));
+  certified.membership().revoke(sign_revocation(key, peer_of(1), 1));
+  std::vector<int> expected;
+  const auto cut = [&](uint32_t from, const Message& message, size_t payload_bytes_in = 0) {
+    ReceivedFrame received = frame(from, message, "digits", payload_bytes_in);
+    received.authenticated = peer_of(from);
+    received.connection = static_cast<int>(7 + expected.size());
+    if (from == 1) expected.push_back(received.connection);
+    transport.sent.clear();
+    transport.waiting.push_back(std::move(received));
+    certified.tick(*this);
+    EXPECT_EQ(transport.cut_links, expected);
+  };
+  cut(1, Join{record_of(1), "digits"});
+  EXPECT_EQ(last_sent<Revoked>().value_or(Revoked{}).entries, revocations.bytes()) << "it is told why";
+  EXPECT_FALSE(last_sent<JoinCookie>());
+  cut(1, Propose{.xid = {peer_of(1), 1, 1}, .deadline_ms = 1000});
+  cut(1, BlockPayload{{peer_of(1), 1, 1}, 0}, 64);
+  cut(1, RoundBlock{.group = 3, .mass = 1}, 64);
+  cut(1, sample_entry(), 64);
+  cut(1, Gossip{Updates{.alive = {record_of(3)}}});
+  cut(1, ModelRequest{});
+  cut(1, ModelBlock{1, 0}, 100);
+  EXPECT_EQ(certified.counters().no_member, expected.size());
+  EXPECT_EQ(exchange + bootstrap, 0u);
+  EXPECT_EQ(certified.membership().find(peer_of(3)), nullptr);
+  cut(2, RoundBlock{.group = 3, .mass = 1}, 64);
+  EXPECT_EQ(exchange, 1u) << "others are heard, and keep their links";
 }
 
 TEST_F(RouterTest, WithoutSettingsItAdoptsNobodysAndWithThemItRefusesOthers) {

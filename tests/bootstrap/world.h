@@ -52,11 +52,11 @@ class World {
   using Spoil = std::function<bool(Message& message, SharedBytes& payload)>;
 
   struct Node final : Router::Handler {
-    // `keys`: of a swarm with tickets; null: it is open.
-    Node(World& world, uint32_t number_in, MemberMeta meta, const MemberKeys* keys)
+    // `keys`: of a swarm with tickets; null: it is open. `revocations`: what it knows of; null: it is not certified.
+    Node(World& world, uint32_t number_in, MemberMeta meta, const MemberKeys* keys, Revocations* revocations)
         : number(number_in),
           transport(world.network.open(endpoint_of(number))),
-          router({own_record(number, std::move(meta), keys), {}, {}, 1000 + number, compare, 0, {}, nullptr, keys},
+          router({own_record(number, std::move(meta), keys), {}, {}, 1000 + number, compare, 0, {}, revocations, keys},
                  *transport, world.clock) {
       router.set_settings(world.settings);
     }
@@ -103,8 +103,9 @@ class World {
     network.set_filter([this](PassingFrame& frame) { pass(frame); });
   }
 
-  Node& add(MemberMeta meta = trained(100), const MemberKeys* keys = nullptr) {
-    nodes.push_back(std::make_unique<Node>(*this, static_cast<uint32_t>(nodes.size()), std::move(meta), keys));
+  Node& add(MemberMeta meta = trained(100), const MemberKeys* keys = nullptr, Revocations* revocations = nullptr) {
+    const auto number = static_cast<uint32_t>(nodes.size());
+    nodes.push_back(std::make_unique<Node>(*this, number, std::move(meta), keys, revocations));
     return *nodes.back();
   }
   static MemberMeta trained(uint64_t steps) { return {.phase = Phase::kTraining, .steps = steps}; }
