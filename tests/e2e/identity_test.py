@@ -4,6 +4,7 @@ side says what it is."""
 import shutil
 import time
 
+import certified
 import swarm
 
 YEAR_MS = 365 * 24 * 3600 * 1000
@@ -71,7 +72,7 @@ class Clocks(swarm.Case):
     self.exchanges_go_on(a, again)
 
 
-class Twice(swarm.Case):
+class Twice(certified.Case):
   def pair(self):
     self.port = swarm.free_port_pair()
     a = self.agent('a', '--config', self.quadratic(), '--listen', f'127.0.0.1:{self.port}')
@@ -114,6 +115,23 @@ class Twice(swarm.Case):
     self.wait_log(b, f'a copy of this state folder ran at {twin.address()} and took the place')
     for false in ('clocks was wrong', 'open that port'):
       self.assertNotIn(false, b.log())
+    self.assertNotIn(') left', a.log(), 'a copy says no farewell to members')
+
+  def certified_pair(self):
+    a = self.first('a')
+    b = self.member(a, 'b')
+    self.trained([a, b], 5)
+    return a, b
+
+  def test_a_copy_of_a_member_of_a_certified_swarm(self):
+    a, b = self.certified_pair()
+    self.both_say_so(a, b, self.agent('twin', state=self.copy(b)))
+
+  def test_such_a_copy_without_an_address(self):
+    a, b = self.certified_pair()
+    state = self.copy(b)
+    (state / 'address').unlink()
+    self.both_say_so(a, b, self.agent('twin', state=state))
     self.assertNotIn(') left', a.log(), 'a copy says no farewell to members')
 
   def test_two_of_one_number(self):
