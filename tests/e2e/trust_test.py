@@ -5,6 +5,7 @@ import contextlib
 import os
 import pathlib
 import re
+import select
 import shutil
 import socket
 import stat
@@ -155,6 +156,74 @@ class Trust(swarm.Case):
     for agent in (founder, joiner, local):
       self.assertFalse((agent.state / 'ticket').exists())
     self.assertNotIn(warning, local.log())
+
+  def test_a_swarm_that_began_open_stays_open_where_others_reach_it(self):
+    config = self.quadratic()
+    local = self.agent('local', '--config', config)
+    self.joined(local)
+    self.interrupt(local)
+    again = self.agent('local', '--config', config, '--listen', '0.0.0.0:0')
+    self.wait_log(again, 'this swarm is open: all that reach')
+    self.wait(lambda: len(again.events('joined')) == 2, 'it to train on')
+    for file in ('ticket', 'swarm.key'):
+      self.assertFalse((again.state / file).exists())
+    second = self.joiner('second', f'127.0.0.1:{again.address().rpartition(":")[2]}', '--listen', '0.0.0.0:0')
+    self.joined(second, 'fetched')
+
+  def read_until(self, descriptor, pattern):
+    """The match in all that comes."""
+    said = []
+
+    def found():
+      if select.select([descriptor], [], [], 0)[0]:
+        said.append(os.read(descriptor, 1 << 16).decode(errors='replace'))
+      return re.search(pattern, ''.join(said))
+
+    return self.wait(found, pattern)
+
+  def test_the_ticket_is_shown_on_a_terminal_alone(self):
+    """Not on a pipe or in a file, also where stdout is a terminal."""
+    ours, theirs = os.openpty()
+    self.addCleanup(os.close, ours)
+    self.addCleanup(os.close, theirs)
+    first = self.agent('first', '--config', self.ticketed(), streams={'stderr': theirs})
+    shown = self.read_until(ours, r'others on this machine join with: starling agent --bootstrap (\S+#[\w-]+) --data')
+    self.assertEqual(shown[1], self.ticket(first))
+    self.joined(self.by_ticket('second', shown[1]), 'fetched')
+    self.assertNotRegex(first.log(), KEY, 'stdout was a file')
+
+    reader, writer = os.pipe()
+    self.addCleanup(os.close, reader)
+    self.agent('piped', '--config', self.ticketed('piped.yaml'), streams={'stdout': theirs, 'stderr': writer})
+    os.close(writer)
+    piped = self.read_until(reader, r'--bootstrap HOST:PORT#TICKET')
+    filed = self.agent('filed', '--config', self.ticketed('filed.yaml'), streams={'stdout': theirs})
+    self.joined(filed)
+    self.assertIn('--bootstrap HOST:PORT#TICKET', filed.log())
+    said = piped.string + filed.log()
+    while select.select([ours], [], [], 0)[0]:
+      said += os.read(ours, 1 << 16).decode(errors='replace')
+    self.assertNotRegex(said, KEY)
+
+  def test_other_processes_of_its_user_cannot_read_its_memory(self):
+    """Nor does the kernel dump it: both are asked of the same flag. Of an agent without a ticket they can."""
+    root = os.geteuid() == 0  # it may read all, so another user is taken
+    user = 60000 + os.getpid() % 5000 if root else os.geteuid()
+    other = {'user': user, 'group': user} if root else {}
+    self.folder.chmod(0o755)
+    program = pathlib.Path(swarm.PROGRAM).resolve()
+    if subprocess.run([program, '--version'], **other, capture_output=True).returncode != 0:
+      self.skipTest('another user may not run the program from here')
+    for name, config in (('hidden', self.ticketed()), ('open', self.quadratic('open.yaml'))):
+      (self.folder / name).mkdir()
+      if root:
+        os.chown(self.folder / name, user, user)
+      agent = self.agent(name, '--config', config, user=user if root else None, working=self.folder / name)
+      self.joined(agent)
+      file = f'/proc/{agent.child.pid}/environ'
+      read = subprocess.run(['cat', file], **other, capture_output=True)
+      self.assertEqual(read.returncode != 0, name == 'hidden', read.stderr)
+      self.assertEqual(os.stat(file).st_uid, 0 if name == 'hidden' else user)
 
   def test_an_agent_without_ticket_gets_in_later(self):
     first, ticket = self.first()
