@@ -1,16 +1,17 @@
 // The program's entry: parses the arguments, runs one subcommand, and reports the error that a wrong start throws.
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <new>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include <spdlog/spdlog.h>
@@ -25,8 +26,42 @@
 
 using namespace starling;
 
+namespace {
+
+// Memory or threads may be used up before main, as libraries are loaded, and in a thread of a library. Waits for no
+// reader, and needs no memory if there is none.
+[[noreturn]] void end_where_a_resource_is_full() {
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::exception& error) {
+    if (is_full_resource(error)) {
+      rlimit space{};
+      getrlimit(RLIMIT_AS, &space);
+      char text[1024];
+      std::snprintf(text, sizeof text, "starling: out of memory (ulimit -v: %llu kB); raise that limit\n",
+                    static_cast<unsigned long long>(space.rlim_cur / 1024));
+      try {
+        std::snprintf(text, sizeof text, "starling: %s\n", describe_error(error).c_str());
+      } catch (const std::bad_alloc&) {
+      }
+      pollfd reader{STDERR_FILENO, POLLOUT, 0};
+      if (poll(&reader, 1, 0) == 1) (void)!write(STDERR_FILENO, text, std::strlen(text));
+      _exit(1);
+    }
+  } catch (...) {
+  }
+  __gnu_cxx::__verbose_terminate_handler();
+  std::abort();
+}
+
+__attribute__((no_sanitize("address", "undefined", "thread"))) void watch_resources(int, char**, char**) {
+  std::set_terminate(end_where_a_resource_is_full);
+}
+
+}  // namespace
+
 __attribute__((section(".preinit_array"), used)) static void (*before_libraries[])(int, char**, char**) = {
-    hold_streams_and_signals, restart_with_sleeping_threads};
+    hold_streams_and_signals, restart_with_sleeping_threads, watch_resources};
 
 namespace {
 
@@ -86,15 +121,8 @@ int main(int argc, char** argv) {
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
   try {
     return written_or_failed(run(argc, argv));
-  } catch (const std::bad_alloc&) {
-    print_to_stderr("starling: " + describe_out_of_memory() + "\n");
-    return 1;
-  } catch (const std::system_error& error) {
-    const bool no_thread = error.code() == std::errc::resource_unavailable_try_again;
-    print_to_stderr("starling: " + (no_thread ? describe_out_of_threads() : std::string(error.what())) + "\n");
-    return 1;
   } catch (const std::exception& error) {
-    print_to_stderr("starling: " + std::string(error.what()) + "\n");
+    print_to_stderr("starling: " + describe_error(error) + "\n");
     return 1;
   }
 }

@@ -79,7 +79,7 @@ WALLS = [
   ('zlib', r'zlib\.h$', r'agent/data/byte_stream\.cpp', 1),
   ('libpng', r'png\w*\.h$', r'agent/data/png\.cpp', 1),
   ('libjpeg', r'j(peglib|error)\.h$', r'agent/data/jpeg\.cpp', 1),
-  ('LibTorch', r'(torch|ATen|c10|caffe2)/', r'agent/train/torch_\w+\.cpp', None),
+  ('LibTorch', r'(torch|ATen|c10|caffe2|oneapi)/', r'agent/train/torch_\w+\.cpp', None),
   ('CUDA', r'(cuda|nv)\w*\.h$|(cub|thrust|cuda|cooperative_groups)/', r'kernels/cuda/.*|.*_cuda\.\w+', None),
 ]
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')

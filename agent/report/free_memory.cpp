@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
-#include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -31,7 +31,9 @@ std::optional<uint64_t> only_number(const std::filesystem::path& file) {
   return {};
 }
 
-struct CgroupFiles { std::string folder, limit, usage, cache; };
+struct CgroupFiles { std::string limit, usage, cache; };
+const CgroupFiles kVersion2{"memory.max", "memory.current", "inactive_file"};
+const CgroupFiles kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 
 // What a cgroup still allows; nullopt: it has no limit.
 std::optional<uint64_t> room_in(const std::filesystem::path& group, const CgroupFiles& files) {
@@ -41,29 +43,25 @@ std::optional<uint64_t> room_in(const std::filesystem::path& group, const Cgroup
   return *limit - std::min(*limit, used);
 }
 
-// Calls visit(room) for each cgroup of the process that has a limit, from its own to the uppermost.
-template <typename Visit>
-void visit_cgroups(const std::filesystem::path& root, const Visit& visit) {
+// Folders of the cgroups of the process, each from its own to the uppermost.
+std::vector<std::filesystem::path> cgroups_of(const std::string& controller, const std::filesystem::path& root) {
+  std::vector<std::filesystem::path> groups;
   std::ifstream lines(root / "proc/self/cgroup");
   for (std::string line; std::getline(lines, line);) {  // NUMBER:CONTROLLERS:PATH
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    CgroupFiles files;
-    if (controllers == ",,") {
-      files = {"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
-    } else if (controllers.find(",memory,") != std::string::npos) {
-      files = {"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
-    } else {
-      continue;
-    }
+    const bool unified = controllers == ",,";
+    if (!unified && controllers.find("," + controller + ",") == std::string::npos) continue;
+    const std::filesystem::path folder = root / (unified ? "sys/fs/cgroup" : "sys/fs/cgroup/" + controller);
     // In a container the path may be the host's, and then only its root is here.
     for (std::filesystem::path path = std::filesystem::path(line.substr(second + 1)).relative_path();;
          path = path.parent_path()) {
-      if (const auto room = room_in(root / files.folder / path, files)) visit(*room);
+      groups.push_back(folder / path);
       if (path.empty()) break;
     }
   }
+  return groups;
 }
 
 }  // namespace
@@ -71,10 +69,22 @@ void visit_cgroups(const std::filesystem::path& root, const Visit& visit) {
 FreeMemory free_memory(const std::filesystem::path& root) {
   const uint64_t available = number_of(root / "proc/meminfo", "MemAvailable:");
   FreeMemory free{available > 0 ? available * 1024 : std::numeric_limits<uint64_t>::max(), "this machine has"};
-  visit_cgroups(root, [&](uint64_t room) {
-    if (room < free.bytes) free = {room, "its cgroup allows"};
-  });
+  for (const std::filesystem::path& group : cgroups_of("memory", root)) {
+    for (const CgroupFiles& files : {kVersion2, kVersion1}) {
+      const std::optional<uint64_t> room = room_in(group, files);
+      if (room && *room < free.bytes) free = {*room, "its cgroup allows"};
+    }
+  }
   return free;
+}
+
+std::optional<uint64_t> threads_of_cgroup(const std::filesystem::path& root) {
+  std::optional<uint64_t> least;
+  for (const std::filesystem::path& group : cgroups_of("pids", root)) {
+    const std::optional<uint64_t> most = only_number(group / "pids.max");
+    if (most && (!least || *most < *least)) least = most;
+  }
+  return least;
 }
 
 void require_memory(uint64_t bytes, const std::string& what, const std::string& remedy) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace starling {
@@ -15,6 +16,9 @@ struct FreeMemory {
 // The least of what the machine has and of what each cgroup of the process allows (versions 1 and 2). What the system
 // does not tell limits nothing. `root`: where /proc and /sys lie.
 FreeMemory free_memory(const std::filesystem::path& root = "/");
+
+// How many processes and threads the cgroups of this process allow at once; nullopt: no limit.
+std::optional<uint64_t> threads_of_cgroup(const std::filesystem::path& root = "/");
 
 // Throws std::runtime_error where less than `bytes` is free, with both numbers and the remedy. `what` is the subject of
 // the sentence, and `remedy` ends it.

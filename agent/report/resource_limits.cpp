@@ -1,12 +1,14 @@
 #include "agent/report/resource_limits.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <cerrno>
 #include <deque>
-#include <fstream>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
@@ -16,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "agent/report/format.h"
+#include "agent/report/free_memory.h"
 #include "gossip/net/file.h"
 #include "gossip/net/file_limit.h"
 
@@ -73,21 +76,55 @@ std::string remedy_of_file(int error, const std::string& place, uint64_t bytes) 
   }
 }
 
-std::string describe_out_of_memory() {
+std::string describe_out_of_memory(uint64_t bytes) {
+  const std::string what = "out of memory" + (bytes > 0 ? ", as " + print_bytes(bytes) + " more are needed" : "");
   const std::string limit = in_brackets(RLIMIT_AS);
-  if (limit.empty()) return "out of memory; take a smaller model or batch, or a machine with more memory";
-  return "out of memory: the address space of this process is limited" + limit +
+  if (limit.empty()) return what + "; take a smaller model or batch, or a machine with more memory";
+  return what + ": the address space of this process is limited" + limit +
          "; raise that limit, or take a smaller model or batch";
 }
 
-std::string describe_out_of_threads(uint64_t needed) {
-  std::string most;
-  std::getline(std::ifstream("/sys/fs/cgroup/pids.max"), most);
-  const bool of_group = !most.empty() && most != "max";
-  return fmt::format(
-      "no thread can be made{}: the limit of threads is reached{}{}{}; raise it, or give fewer --threads",
-      needed > 0 ? fmt::format(", and {} are needed", needed) : "", in_brackets(RLIMIT_NPROC),
-      of_group ? " (pids.max of the cgroup: " + most + ")" : "", in_brackets(RLIMIT_AS));
+namespace {
+
+// Whether the address space is limited, and has no room for the stack of one more thread. Takes no memory.
+bool lacks_room_for_stack() {
+  pthread_attr_t attributes;
+  size_t bytes = 8 << 20;
+  if (pthread_getattr_default_np(&attributes) == 0) {
+    (void)pthread_attr_getstacksize(&attributes, &bytes);
+    pthread_attr_destroy(&attributes);
+  }
+  void* stack = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (stack == MAP_FAILED) return limit_of(RLIMIT_AS).has_value();
+  munmap(stack, bytes);
+  return false;
+}
+
+std::string describe_out_of_threads(uint64_t needed, bool address_space) {
+  const std::string what =
+      "no thread can be made" + (needed > 0 ? fmt::format(", and {} are needed", needed) : std::string());
+  if (address_space) {
+    return what + ": the address space of this process is limited" + in_brackets(RLIMIT_AS) +
+           "; raise that limit, or give fewer --threads";
+  }
+  const std::optional<uint64_t> of_group = threads_of_cgroup();
+  return fmt::format("{}: the limit of threads is reached{}{}; raise it, or give fewer --threads", what,
+                     in_brackets(RLIMIT_NPROC),
+                     of_group ? fmt::format(" (pids.max of the cgroup: {})", *of_group) : "");
+}
+
+}  // namespace
+
+bool is_full_resource(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  const auto* of_system = dynamic_cast<const std::system_error*>(&error);
+  return of_system != nullptr && of_system->code() == std::errc::resource_unavailable_try_again;
+}
+
+std::string describe_error(const std::exception& error) {
+  if (!is_full_resource(error)) return error.what();
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  return memory ? describe_out_of_memory() : describe_out_of_threads(0, lacks_room_for_stack());
 }
 
 namespace {
@@ -106,23 +143,25 @@ void require_descriptors(uint64_t count) {
   }
 }
 
+}  // namespace
+
 void require_threads(uint64_t count) {
   std::mutex gate;  // all of them live at once
   std::vector<std::thread> made;
-  bool enough = true;
+  made.reserve(count);
+  bool enough = true, address_space = false;
   {
     const std::lock_guard closed(gate);
     try {
       while (made.size() < count) made.emplace_back([&gate] { const std::lock_guard passes(gate); });
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
       enough = false;
+      address_space = lacks_room_for_stack();
     }
   }
   for (std::thread& thread : made) thread.join();
-  if (!enough) throw std::runtime_error(describe_out_of_threads(count));
+  if (!enough) throw std::runtime_error(describe_out_of_threads(count, address_space));
 }
-
-}  // namespace
 
 void require_room(uint64_t descriptors, uint64_t threads) {
   require_descriptors(descriptors);

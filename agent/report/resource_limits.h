@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string>
 
 namespace starling {
@@ -13,14 +14,16 @@ std::string print_limit(int resource);
 // that was met and its value. `bytes`: what the file needs; 0: not known.
 std::string remedy_of_file(int error, const std::string& place, uint64_t bytes = 0);
 
-// "out of memory", with the limits that may have caused it, and what to do.
-std::string describe_out_of_memory();
+// "out of memory", with the limits that may have caused it, and what to do. `bytes`: that were asked for; 0: not known.
+std::string describe_out_of_memory(uint64_t bytes = 0);
 
-// Why no thread could be made, likewise. `needed`: threads; 0: not known.
-std::string describe_out_of_threads(uint64_t needed = 0);
+// An error that says that memory or threads are used up, in those words; any other as it is.
+std::string describe_error(const std::exception& error);
+bool is_full_resource(const std::exception& error);
 
 // Whether so many more descriptors, and threads, can be had: libraries end the process where they find none. Raises the
 // soft limit of descriptors first. Throws std::runtime_error with the limit, its value and what is needed.
 void require_room(uint64_t descriptors, uint64_t threads);
+void require_threads(uint64_t count);
 
 }  // namespace starling

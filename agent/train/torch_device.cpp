@@ -6,11 +6,17 @@
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <link.h>
+#include <oneapi/dnnl/dnnl_common.hpp>
 
+#include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
+#include <string_view>
+
+#include "agent/report/resource_limits.h"
 
 namespace starling {
 namespace {
@@ -77,6 +83,14 @@ std::string load_cuda_half() {
                              version_from(RTLD_DEFAULT, "cudaRuntimeGetVersion"));
 }
 
+// Of "DefaultCPUAllocator: can't allocate memory: you tried to allocate 80150592 bytes"; nullopt: another trouble.
+std::optional<uint64_t> bytes_refused(const std::string& text) {
+  if (text.find("DefaultCPUAllocator") == std::string::npos) return {};
+  constexpr std::string_view kBefore = "tried to allocate ";
+  const size_t at = text.find(kBefore);
+  return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + kBefore.size(), nullptr, 10);
+}
+
 // LibTorch repeats some warnings at every step: of an LSTM on a GPU, that its weights are views of the params.
 class SayOnce final : public c10::WarningHandler {
  public:
@@ -102,15 +116,25 @@ std::string why_torch_sees_none(int driver_version, int torch_version) {
          dotted(torch_version);
 }
 
-void rethrow_torch_error(const c10::Error& error) {
-  const std::string text = std::string("LibTorch failed: ") + error.what_without_backtrace();
-  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
-    throw DeviceFailure(text + "; lower agent.batch, free GPU memory, or set agent.device: cpu");
+void rethrow_torch_failure() {
+  try {
+    throw;
+  } catch (const c10::Error& error) {
+    const std::string text = std::string("LibTorch failed: ") + error.what_without_backtrace();
+    if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
+      throw DeviceFailure(text + "; lower agent.batch, free GPU memory, or set agent.device: cpu");
+    }
+    if (dynamic_cast<const c10::AcceleratorError*>(&error) != nullptr) {
+      throw DeviceFailure(text + "; look at nvidia-smi and the driver's log, or set agent.device: cpu");
+    }
+    if (const std::optional<uint64_t> bytes = bytes_refused(text)) {
+      throw std::runtime_error(describe_out_of_memory(*bytes));
+    }
+    throw std::runtime_error(text);
+  } catch (const dnnl::error& error) {  // of oneDNN, which computes some layers for LibTorch
+    if (error.status == dnnl_out_of_memory) throw std::runtime_error(describe_out_of_memory());
+    throw std::runtime_error(std::string("LibTorch failed: oneDNN: ") + error.what());
   }
-  if (dynamic_cast<const c10::AcceleratorError*>(&error) != nullptr) {
-    throw DeviceFailure(text + "; look at nvidia-smi and the driver's log, or set agent.device: cpu");
-  }
-  throw std::runtime_error(text);
 }
 
 TorchDevice::TorchDevice(const std::string& name, uint32_t threads) : threads_(threads) {
@@ -135,13 +159,29 @@ TorchDevice::TorchDevice(const std::string& name, uint32_t threads) : threads_(t
   }
 }
 
+namespace {
+
+// LibTorch computes in threads of libgomp, which ends the process where it cannot make one. Each thread that computes
+// has its own, made here at once, as far as they can be had.
+void make_threads() {
+  thread_local int made = 1;
+  const int threads = at::get_num_threads();
+  if (threads > made) {
+    require_threads(static_cast<uint64_t>(threads - made));
+    at::parallel_for(0, threads, 1, [](int64_t, int64_t) {});
+  }
+  made = threads;  // fewer: the others end with the next step
+}
+
+}  // namespace
+
 void TorchDevice::enter() const {
   static SayOnce& say_once = *new SayOnce;  // LibTorch's own threads may end after the statics
   c10::WarningUtils::set_warning_handler(&say_once);
   if (threads_ > 0 && at::get_num_threads() != static_cast<int>(threads_)) {
     at::set_num_threads(static_cast<int>(threads_));
   }
-  if (!is_cuda_) return;
+  if (!is_cuda_) return make_threads();
   const c10::impl::VirtualGuardImpl guard(c10::DeviceType::CUDA);
   guard.setDevice(kGpu);
   guard.exchangeStream(c10::Stream::unpack3(stream_id_, 0, c10::DeviceType::CUDA));

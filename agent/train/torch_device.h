@@ -6,10 +6,6 @@
 
 #include "kernels/device_failure.h"
 
-namespace c10 {
-class Error;
-}
-
 namespace starling {
 
 class TorchDevice {
@@ -21,7 +17,9 @@ class TorchDevice {
 
   bool is_cuda() const { return is_cuda_; }
   void use_threads(uint32_t threads) { threads_ = threads; }  // from the next enter() on
-  void enter() const;           // the calling thread works here from now on (device, stream, number of threads)
+  // The calling thread works here from now on (device, stream, number of threads). Throws std::runtime_error where
+  // those threads cannot be made.
+  void enter() const;
   bool entered() const;         // the calling thread works here now
   void* native_stream() const;  // as CUDA knows it; throws c10::Error. REQUIRES: is_cuda()
   void synchronize() const;     // waits until the stream has done all that was asked; nothing on the CPU
@@ -32,9 +30,9 @@ class TorchDevice {
   int64_t stream_id_ = 0;  // our own stream of GPU 0
 };
 
-// What LibTorch threw while it computed on a GPU: an error of the device itself or of its memory, with the remedy.
-// Rethrows any other as std::runtime_error.
-[[noreturn]] void rethrow_torch_error(const c10::Error& error);
+// In a handler, of what LibTorch threw as it computed. An error of a GPU or of its memory becomes a DeviceFailure with
+// the remedy. A refused allocation names the bytes and the limit. c10::Error and dnnl::error become std::runtime_error.
+[[noreturn]] void rethrow_torch_failure();
 
 // Why LibTorch finds no GPU where the driver has one. CUDA's numbers for what the driver goes up to and what LibTorch
 // was built with (12040 is 12.4); 0: not known.

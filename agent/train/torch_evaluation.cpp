@@ -76,8 +76,8 @@ ModelScore evaluate_model(const ModelConfig& model, std::span<const float> param
         evaluate_batches(model, slot_views(plan, flat), on_device(data.pixels.data(), shape, at::kByte),
                          on_device(data.labels.data(), {count}, at::kByte).to(at::kLong), false, &score.classes);
     return score;
-  } catch (const c10::Error& error) {
-    rethrow_torch_error(error);
+  } catch (...) {
+    rethrow_torch_failure();
   }
 }
 

@@ -220,8 +220,8 @@ void TorchTrainer::run_job(const std::function<void()>& job) {
     device_.enter();
     job();
     device_.synchronize();  // an idle trainer's params do not change any more
-  } catch (const c10::Error& error) {
-    rethrow_torch_error(error);
+  } catch (...) {
+    rethrow_torch_failure();
   }
 }
 
@@ -403,8 +403,8 @@ std::unique_ptr<Trainer> make_torch_trainer(const TrainerOptions& options, Datas
                                             std::function<void()> on_idle, const MakeCopyLane& make_lane) {
   try {
     return std::make_unique<TorchTrainer>(options, std::move(train), std::move(test), std::move(on_idle), make_lane);
-  } catch (const c10::Error& error) {
-    rethrow_torch_error(error);
+  } catch (...) {
+    rethrow_torch_failure();
   }
 }
 

@@ -1,4 +1,4 @@
-"""Limits that are met, disks that are full, and files that others change or remove while an agent runs."""
+"""Disks that are full, and files that others change or remove while an agent runs."""
 
 import contextlib
 import json
@@ -6,7 +6,6 @@ import os
 import pathlib
 import random
 import re
-import resource
 import shutil
 import subprocess
 import threading
@@ -16,78 +15,6 @@ import swarm
 ROOT = os.geteuid() == 0
 NOBODY = 65534
 MIB = 1 << 20
-
-
-class Limits(swarm.Case):
-  DIMENSION = 100_000  # a checkpoint of 400 kB
-
-  def test_the_size_of_files(self):
-    """A checkpoint that is larger than allowed costs the checkpoint; the remedy names limit, value and need."""
-    config = self.quadratic(dimension=self.DIMENSION, every='300ms')
-    agent = self.agent('a', '--config', config, limits={resource.RLIMIT_FSIZE: 300_000})
-    failed = self.wait(lambda: next((e for e in agent.events('checkpoint') if 'error' in e), None), 'a failure')
-    self.assertIn('ulimit -f: 300.0 kB', failed['error'])
-    self.assertRegex(failed['error'], r'and 4\d\d\.\d kB are needed; raise that limit')
-    steps = agent.steps()
-    self.wait(lambda: agent.steps() > steps + 50, 'training to go on')
-    self.assertEqual(self.interrupt(agent)[0], 4, self.logs())
-    self.assertIn('is not saved', agent.log())
-
-  def test_processor_time(self):
-    """The soft limit lets it leave with its model saved, before the hard one ends it."""
-    agent = self.agent(
-      'a',
-      *('--config', self.quadratic()),
-      limits={resource.RLIMIT_CPU: (2, 60)},
-      environment={'STARLING_TEST_COMPUTE_MS': '0'},
-    )
-    self.joined(agent)
-    self.assertEqual(self.wait_end(agent, 240), 0, self.logs())
-    self.assertIn('ulimit -t: 2 s', agent.log())
-    self.assertEqual(agent.last('finish')['steps'], agent.last('checkpoint')['steps'])
-
-  def test_descriptors(self):
-    """Whatever the limit: it works, or the limit, its value and the need are said; nothing aborts."""
-    config = self.quadratic()
-    for count in (8, 12, 16, 20, 24, 32, 48, 64, 80, 100, 128, 200):
-      with self.subTest(count=count):
-        agent = self.agent(f'a{count}', '--config', config, limits={resource.RLIMIT_NOFILE: count})
-        self.wait(lambda: not agent.running() or len(agent.events('checkpoint')) >= 2, f'{agent.name} to save or end')
-        if agent.running():
-          self.assertEqual(self.interrupt(agent)[0], 0, self.logs())
-          self.assertGreaterEqual(count, 64)
-          continue
-        self.assertEqual(agent.child.returncode, 1, self.logs())
-        self.assertLess(count, 128)
-        if count >= 16:  # below it, libraries cannot be loaded
-          for part in ('more files and sockets are needed', f'ulimit -n: {count}', 'raise that limit'):
-            self.assertIn(part, agent.log())
-
-  def test_address_space(self):
-    config = self.quadratic(dimension=60_000_000)  # some copies of 240 MB
-    agent = self.agent('a', '--config', config, limits={resource.RLIMIT_AS: 900 * MIB})
-    self.assertEqual(self.wait_end(agent), 1, self.logs())
-    for part in ('out of memory', 'ulimit -v: 943.7 MB', 'raise that limit'):
-      self.assertIn(part, agent.log())
-
-  def test_threads(self):
-    if not ROOT:
-      self.skipTest('only root may become a user without processes')
-    reach = pathlib.Path(swarm.PROGRAM).resolve()
-    config = self.quadratic()
-    self.folder.chmod(0o755)
-    user = NOBODY - os.getpid() % 1000  # the limit counts all processes of a user
-    home = self.folder / 'of_nobody'
-    home.mkdir()
-    os.chown(home, user, user)
-    (self.folder / 'a').mkdir()
-    os.chown(self.folder / 'a', user, user)
-    if subprocess.run([reach, '--version'], user=user, capture_output=True).returncode != 0:
-      self.skipTest('another user may not run the program from here')
-    agent = self.agent('a', '--config', config, limits={resource.RLIMIT_NPROC: 4}, user=user, working=home)
-    self.assertEqual(self.wait_end(agent), 1, self.logs())
-    self.assertIn('no thread can be made', agent.log())
-    self.assertIn('ulimit -u: 4', agent.log())
 
 
 class SmallDisk(swarm.Case):

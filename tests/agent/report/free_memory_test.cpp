@@ -66,6 +66,18 @@ TEST_F(FreeMemoryTest, ACgroupOfVersion1IsFoundAtTheRootToo) {
   EXPECT_EQ(free_bytes(), 0u);
 }
 
+TEST_F(FreeMemoryTest, TheLeastOfTheCgroupsLimitsThreads) {
+  write("proc/self/cgroup", "3:cpu,memory:/a/b\n8:pids:/a/b\n0::/c\n");
+  EXPECT_FALSE(threads_of_cgroup(root_));
+  write("sys/fs/cgroup/memory/a/pids.max", "1\n");
+  write("sys/fs/cgroup/pids/a/b/pids.max", "max\n");
+  EXPECT_FALSE(threads_of_cgroup(root_)) << "another controller's, and none";
+  write("sys/fs/cgroup/pids/a/pids.max", "70\n");
+  EXPECT_EQ(threads_of_cgroup(root_), 70u);
+  write("sys/fs/cgroup/pids.max", "30\n");
+  EXPECT_EQ(threads_of_cgroup(root_), 30u) << "version 2, at the root of a container";
+}
+
 TEST(RequireMemory, RefusesWhatIsFreeNowhere) {
   EXPECT_GT(free_memory().bytes, kMega);
   require_memory(kMega, "it takes", "");

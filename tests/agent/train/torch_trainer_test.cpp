@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <c10/util/Exception.h>
+#include <oneapi/dnnl/dnnl_common.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -557,11 +558,17 @@ TEST(TorchTrainer, WrongStartsAreRefused) {
 
 // What the device is to blame for may be tried on the CPU; what the program is to blame for may not.
 TEST(TorchDevice, ItsErrorsAreToldFromOthersAndCarryARemedy) {
-  const auto text_of = [](const c10::Error& error) -> std::string {
+  const auto text_of = [](const auto& error) -> std::string {
     try {
-      rethrow_torch_error(error);
+      try {
+        throw error;
+      } catch (...) {
+        rethrow_torch_failure();
+      }
     } catch (const DeviceFailure& failure) {
       return failure.what();
+    } catch (const std::runtime_error& failure) {
+      return std::string("no device: ") + failure.what();
     }
   };
   const c10::SourceLocation here{__func__, __FILE__, __LINE__};
@@ -571,13 +578,13 @@ TEST(TorchDevice, ItsErrorsAreToldFromOthersAndCarryARemedy) {
             "memory, or set agent.device: cpu");
   const std::string lost = text_of(c10::AcceleratorError(here, 719, "CUDA error: unspecified launch failure"));
   EXPECT_NE(lost.find("unspecified launch failure; look at nvidia-smi"), std::string::npos) << lost;
-  try {
-    rethrow_torch_error(c10::ValueError(here, "a shape"));
-  } catch (const DeviceFailure&) {
-    ADD_FAILURE() << "a wrong shape is no failure of the device";
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "LibTorch failed: a shape");
-  }
+  EXPECT_EQ(text_of(c10::ValueError(here, "a shape")), "no device: LibTorch failed: a shape");
+  const std::string refused = text_of(c10::Error(
+      here, "DefaultCPUAllocator: can't allocate memory: you tried to allocate 80150592 bytes. Error code 12"));
+  EXPECT_EQ(refused.find("no device: out of memory, as 80.2 MB more are needed"), 0u) << refused;
+  EXPECT_EQ(text_of(dnnl::error(dnnl_out_of_memory, "could not create a primitive")).find("no device: out of memory"),
+            0u);
+  EXPECT_EQ(text_of(dnnl::error(dnnl_unimplemented, "no such")), "no device: LibTorch failed: oneDNN: no such");
 }
 
 TEST(TorchDevice, ADriverTooOldIsNamedWithBothVersions) {
