@@ -141,17 +141,27 @@ void Agent::look_at_classes() {
   classes_->look(rounds_ ? rounds_->progress().steps : 0, may_refuse, now);
 }
 
+// Members repeat it. A stop is raised by a start, so of those that tell it the author is the one that began last.
+std::string Agent::author_of_stop() const {
+  const PeerRecord* author = nullptr;
+  router_.membership().visit_alive([&](const Member& member) {
+    if (member.record.meta.stop_after < stop_->steps()) return;
+    if (!author || member.record.version.generation > author->version.generation) author = &member.record;
+  });
+  return author ? print_name(*author) : "";
+}
+
 // Any member may have raised the stop, and each tells it in its record.
 void Agent::look_at_stops(uint64_t own_steps) {
   const TimePoint now = parts_.clock.now();
   const Counts counts = counting(born_, now);
-  std::string author;
+  bool raised = false;
   router_.membership().visit_alive([&](const Member& member) {
     const MemberMeta& meta = member.record.meta;
-    if (meta.role != Role::kAgent || !counts(member) || !stop_->hear(meta.stop_after, own_steps, now)) return;
-    author = print_name(member.record);
+    raised |= meta.role == Role::kAgent && counts(member) && stop_->hear(meta.stop_after, own_steps, now);
   });
-  if (author.empty()) return;
+  if (!raised) return;
+  const std::string author = author_of_stop();
   if (rounds_ && !rounds_->prolong(stop_->steps())) {
     spdlog::warn(
         "{} prolongs the run to step {} (swarm.stop_after), but the models agree and this agent ends; start it again "
@@ -166,7 +176,9 @@ void Agent::look_at_stops(uint64_t own_steps) {
         try {
           keep(steps);
         } catch (const std::exception& error) {
-          spdlog::warn("a restart of this agent would not know that the run is longer: {}", error.what());
+          spdlog::warn(
+              "a restart of this agent would not know that the run is longer ({}); give it --set swarm.stop_after={}",
+              error.what(), steps);
         }
       },
       [] {});
@@ -290,6 +302,10 @@ Phase Agent::phase() const {
 MemberMeta Agent::meta() const {
   MemberMeta meta = agent_meta(options_.config.agent.name, phase(), rounds_.get());
   meta.stop_after = stop_ ? stop_->raised() : options_.raised_stop;
+  if (rounds_) {  // one that ended before it heard of a later stop has ended at the earlier one
+    const uint64_t goes_to = rounds_->steps().stop_after();
+    meta.stop_after = goes_to > entry_.swarm().stop_after ? goes_to : 0;
+  }
   meta.held_out = rounds_ && options_.config.agent.data.hold_out > 0;
   if (rounds_ && classes_) {
     meta.classes_hash = classes_->hash();

@@ -158,11 +158,14 @@ class Leave(swarm.Case):
       self.assertEqual(self.wait_end(agent), 0, self.logs())
       self.assertEqual(agent.last('finish')['reason'], 'stop_after')
       self.assertGreaterEqual(agent.last('finish')['steps'], 600, self.logs())
-    self.assertIn('prolongs the run to step 600', other.log())
+    self.assertIn('a prolongs the run to step 600', other.log())
     self.assertEqual(settings, [(agent.state / 'settings.yaml').read_text() for agent in agents])
     again = self.agent('b', *seeds)
     self.assertEqual(self.wait_end(again), 0, self.logs())
     self.assertIn('of 600 steps are taken already', again.log())
+    said = again.log().rsplit('of 600 steps are taken already', 1)[1]
+    self.assertNotIn('loss', said, 'none was measured')
+    self.assertIsNone(again.events('finish')[-1]['loss'])
 
   def known(self, agent):
     path = agent.state / 'members'

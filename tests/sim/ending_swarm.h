@@ -60,13 +60,13 @@ inline size_t settled_count(QuadraticSwarm& swarm) {
   return count;
 }
 
-// What agents warn of while this lives.
+// What agents warn of, or say of any level, while this lives.
 class Warned {
  public:
-  Warned() {
+  explicit Warned(spdlog::level::level_enum least = spdlog::level::warn) {
     const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(text_);
     spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
-    spdlog::set_level(spdlog::level::warn);
+    spdlog::set_level(least);
   }
   ~Warned() { spdlog::set_default_logger(before_); }
   std::string text() const { return text_.str(); }

@@ -19,6 +19,7 @@ using std::chrono::seconds;
 struct Invented {
   Phase phase;
   bool tells_far_model;
+  uint64_t stop_after = 0;
 };
 
 struct InventedCase {
@@ -42,6 +43,7 @@ class Inventor {
     next_ = swarm_.clock().now() + milliseconds(200);
     PeerRecord record = stranger_.record(stranger_.new_id(), 100, invented_.phase);
     record.endpoint = {"10.9.9.8", 7400};
+    record.meta.stop_after = invented_.stop_after;
     if (invented_.tells_far_model) record.meta.projection.assign(kProjectionBuckets, 1e3f);
     for (size_t a = 0; a < swarm_.count(); ++a) {
       stranger_.send(swarm_.endpoint(a), look_, Gossip{{.alive = {record}}});
@@ -94,6 +96,28 @@ TEST_P(InventedIds, KeepNoSwarmFromSettling) {
       EXPECT_EQ(settled_count(swarm), swarm.count()) << "seed " << seed << ": " << warned.text();
       EXPECT_LE(farthest_pair(swarm), 1.5 * config.final_distance) << "seed " << seed;
     }
+  }
+}
+
+// None of them answers anybody, so none of them is a member that may prolong the run.
+TEST_P(InventedIds, ProlongNoRun) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = ending_soon(GetParam().exchange);
+  config.stop_after = 600;
+  QuadraticSwarm swarm(first_seed(), config, near_links(0));
+  add_agents(swarm, GetParam().agents);
+  swarm.run_for(kTimeToAnswer + milliseconds(500));
+  ASSERT_FALSE(swarm.all_settle());
+  Inventor inventor(swarm, {Phase::kTraining, false, 10 * config.stop_after});
+  for (const TimePoint end = swarm.clock().now() + seconds(60); swarm.clock().now() < end && !swarm.ended();) {
+    swarm.run_for(milliseconds(10));
+    inventor.tick();
+  }
+  EXPECT_TRUE(swarm.ended());
+  EXPECT_GT(inventor.told(), 5u);
+  for (size_t a = 0; a < swarm.count(); ++a) {
+    EXPECT_EQ(swarm.agent(a).meta().stop_after, 0u) << "agent " << a << " is to go on";
+    EXPECT_LT(swarm.agent(a).rounds()->progress().steps, 700u) << "agent " << a;
   }
 }
 

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -84,6 +86,88 @@ TEST_P(Prolonged, WhileTheOthersSettleAllTakeStepsAgain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, Prolonged, every_exchange(), name_of);
+
+constexpr ExchangeCase kUpdates{.name = "updates", .kind = ExchangeKind::kGroup, .updates = true};
+
+// One comes back with a later stop while the others train. It is heard of each second, some rounds apart, and
+// that moves no replica: all take the steps up to the new end, and hold one model to the bit.
+TEST(ProlongedUpdates, ARunThatIsProlongedWhileAllTrainEndsWithOneModel) {
+  constexpr size_t kAgents = 6;
+  const Warned said(spdlog::level::info);
+  for (const uint32_t local_steps : {1u, 20u}) {
+    SwarmConfig config = ending_soon(kUpdates);
+    config.local_steps = local_steps;
+    config.stop_after = 600;
+    config.optimizer.schedule = Schedule::kCosine;
+    constexpr uint64_t kLonger = 1000;
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      QuadraticSwarm swarm(seed, config, near_links(0.02));
+      for (size_t a = 0; a < kAgents; ++a) {
+        swarm.add({.step_time = milliseconds(10)});
+        swarm.run_for(milliseconds(150));  // each looks at another moment of a second
+      }
+      const auto taken = [&](size_t a) { return swarm.training(a) ? swarm.agent(a).rounds()->progress().steps : 0; };
+      ASSERT_TRUE(swarm.run_until([&] { return taken(0) > 200 && taken(2) > 200; }, seconds(60)));
+      swarm.restart(2, kLonger);
+      ASSERT_TRUE(swarm.run_until([&] { return swarm.agent(0).meta().stop_after == kLonger; }, seconds(30)));
+      EXPECT_LT(taken(0), 600u) << "all train still";
+      ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(120)));
+      EXPECT_EQ(farthest_pair(swarm), 0) << "seed " << seed;
+      for (size_t a = 0; a < kAgents; ++a) {
+        EXPECT_EQ(swarm.agent(a).updates()->log(0).head(), swarm.agent(0).updates()->log(0).head()) << "agent " << a;
+        EXPECT_GE(swarm.agent(a).rounds()->steps().swarm_steps(), kLonger) << "agent " << a << ", seed " << seed;
+        EXPECT_TRUE(swarm.agent(a).rounds()->settled().value_or(false)) << "agent " << a << ", seed " << seed;
+      }
+    }
+  }
+  // Some hear it first of one that repeats it.
+  std::istringstream lines(said.text());
+  size_t heard = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = line.find(" prolongs the run to step 1000");
+    if (at == std::string::npos) continue;
+    ++heard;
+    EXPECT_NE(line.find("agent-2"), std::string::npos) << line;
+  }
+  EXPECT_EQ(heard, 2u * 3 * (kAgents - 1));
+}
+
+// The later stop comes as the others end. Those that can still go on do so, and each that cannot says what helps. The
+// one that raised it goes on in any case: who ended at the earlier stop has not ended at the later one.
+TEST(ProlongedUpdates, WhoEndsAlreadySaysSoAndTheOthersGoOn) {
+  SwarmConfig config = ending_soon(kUpdates);
+  config.stop_after = 300;
+  constexpr uint64_t kLonger = 600, kAgents = 3;
+  size_t said = 0, all_went_on = 0;
+  for (int later_ms = 0; later_ms <= 60; later_ms += 5) {
+    const Warned warned;
+    QuadraticSwarm swarm(first_seed(), config, near_links(0));
+    add_agents(swarm, kAgents);
+    ASSERT_TRUE(swarm.run_until(
+        [&] { return swarm.training(0) && swarm.agent(0).rounds()->phase() == Phase::kSettling; }, seconds(60)));
+    swarm.run_for(milliseconds(later_ms));
+    swarm.restart(2, kLonger);
+    ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(120))) << later_ms;
+    const std::string text = warned.text();
+    size_t went_on = 0;
+    for (size_t a = 0; a < kAgents; ++a) {
+      const Stepping& steps = swarm.agent(a).rounds()->steps();
+      if (a < 2 && steps.progress().steps <= 310) continue;
+      ++went_on;
+      EXPECT_EQ(swarm.agent(a).meta().stop_after, kLonger) << a;
+      EXPECT_GT(steps.taken(), 150u) << "agent " << a << ", " << later_ms << " ms: " << text;
+      EXPECT_EQ(apart(swarm, a, 2), 0) << "agent " << a << ", " << later_ms << " ms";
+    }
+    size_t warnings = 0;
+    constexpr std::string_view kSays = "agent-2 prolongs the run to step 600 (swarm.stop_after), but";
+    for (size_t at = text.find(kSays); at != std::string::npos; at = text.find(kSays, at + 1)) ++warnings;
+    EXPECT_LE(warnings, kAgents - went_on) << later_ms << " ms: " << text;
+    said += warnings;
+    all_went_on += went_on == kAgents;
+  }
+  EXPECT_GT(said, 0u);
+  EXPECT_GT(all_went_on, 0u);
+}
 
 // Two agents meet in one part of their models at a time: in agreement they are only once all parts have met.
 class SettlesInFragments : public testing::TestWithParam<CodecKind> {

@@ -39,6 +39,25 @@ TEST_F(RoundParts, ANewcomersLearningRateRampsUp) {
   EXPECT_EQ(newcomer.learning_rate(), grown.learning_rate());
 }
 
+TEST_F(RoundParts, AScheduleStretchesToALaterStop) {
+  swarm_.optimizer.schedule = Schedule::kCosine;
+  swarm_.stop_after = 100;
+  Stepping steps = make_stepping();
+  swarm_.stop_after = 400;
+  Stepping longer = make_stepping();
+  for (Stepping* each : {&steps, &longer}) {
+    each->start({.steps = 90}, false);
+    each->look_at_swarm();
+  }
+  const double near_the_end = steps.learning_rate();
+  EXPECT_LT(near_the_end, longer.learning_rate() / 10);
+  steps.set_stop(400);
+  EXPECT_DOUBLE_EQ(steps.learning_rate(), longer.learning_rate());
+  steps.go_back({.steps = 399});
+  steps.look_at_swarm();
+  EXPECT_LT(steps.learning_rate(), near_the_end) << "it falls to 0 at the new end";
+}
+
 TEST_F(RoundParts, StepsAreCountedUntilTheSwarmHasTakenAll) {
   swarm_.stop_after = 30;
   Stepping steps = make_stepping();
