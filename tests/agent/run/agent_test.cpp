@@ -57,10 +57,12 @@ class FakeKeeper final : public StateKeeper {
     bool serves = false;  // what is saved, to newcomers
     int restores = 0, saves = 0;
     uint64_t saved_steps = 0;
+    bool saved_alone = false;
   };
   explicit FakeKeeper(Disk& disk) : disk_(disk) {}
-  SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte>, bool) override {
+  SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte>, bool alone) override {
     if (disk_.out_of_memory) throw std::bad_alloc();
+    disk_.saved_alone = alone;
     ++disk_.saves;
     disk_.saved_steps = progress.steps;
     if (!disk_.serves) return {};
@@ -507,6 +509,33 @@ TEST_F(Return, FarBehindTakesTheModelThatOthersMadeTogether) {
     const std::string how = each.fetches ? "fetched" : "resumed";
     EXPECT_EQ(gone.events.joined, std::vector{how}) << each.away << " " << each.behind << " " << each.others;
   }
+}
+
+// A store keeps the last checkpoint of several; which one that is, the agent says.
+TEST_F(AgentTest, ACheckpointSaysWhetherItWasMadeAlone) {
+  InlineWorker workers[2];
+  Host first(clock_, network_, 1, workers[0]), second(clock_, network_, 2, workers[1]);
+  first.options.config.agent.checkpoint_every = std::chrono::seconds(1);
+  second.options.config.agent.bootstrap = {first.options.advertise};
+  const auto run = [&](int seconds) {
+    for (int i = 0; i < 100 * seconds; ++i) {
+      advance();
+      first.agent->tick();
+      if (second.agent) second.agent->tick();
+    }
+  };
+  first.start();
+  run(5);
+  EXPECT_GT(first.disk.saves, 0);
+  EXPECT_TRUE(first.disk.saved_alone) << "nobody else has come";
+  second.start();
+  run(15);
+  ASSERT_EQ(first.agent->router().membership().alive().size(), 1u);
+  EXPECT_FALSE(first.disk.saved_alone) << "the other one is there";
+  second.agent.reset();
+  run(60);
+  ASSERT_EQ(first.agent->router().membership().alive().size(), 0u);
+  EXPECT_TRUE(first.disk.saved_alone) << "the other one is gone";
 }
 
 // One member that starts again prolongs the run of all, and the others keep that for their next start.
