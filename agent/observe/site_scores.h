@@ -11,7 +11,7 @@
 namespace starling {
 
 struct SiteScores {
-  bool held_out = false;  // each on samples that it holds out of its own data; else on test data
+  bool held_out = false;  // each on samples that it holds out of its own data; else on the test data that it names
   bool by_loss = false;   // of text; else by accuracy, of 1
   size_t sites = 0;
   double mean = 0, worst = 0;

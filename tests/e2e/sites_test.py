@@ -37,6 +37,13 @@ class Sites(swarm.Case):
         (place / f'{i}.png').write_bytes(png(8, 8, pixels))
     return folder
 
+  def hard_images(self, name):
+    """50 images, of which 10 are of the other class by all that a model can see: 80 % are right at best."""
+    folder = self.images(name, count=25)
+    for i in range(10):
+      shutil.copy(folder / 'cat' / f'{i}.png', folder / 'dog' / f'{i}.png')
+    return folder
+
   def config(self, steps, data='hold_out: 0.1'):
     path = self.folder / 'sites.yaml'
     path.write_text(CONFIG % (steps, data))
@@ -74,6 +81,48 @@ class Sites(swarm.Case):
       self.assertEqual(self.wait_end(agent), 0, self.logs())
       self.assertIn("8 of this agent's 80 samples are held out", agent.log())
       self.assertIn('72 samples, labels 0 cat, 1 dog', agent.log())
+
+  def test_one_member_names_test_data(self):
+    """What it is judged by is no other site's, and the other one has none."""
+    tests = self.hard_images('tests')
+    first = self.agent(
+      'a', '--config', self.config(300, ''), '--data', self.images('a'), '--test-data', tests, '--wait-for', 2
+    )
+    self.wait(lambda: first.last('start'), 'an address')
+    second = self.joiner('b', first.address(), '--data', self.images('b'))
+
+    self.joined(second)
+
+    def seen():
+      return json.loads(self.run_program('status', second.address(), '--once', '--json'))['by_site']
+
+    (sites,) = self.wait(seen, 'a score')
+    self.assertEqual((sites['on'], sites['sites'], sites['worst_at']), ('test', 1, 'a'))
+    for agent in (first, second):
+      self.assertEqual(self.wait_end(agent), 0, self.logs())
+    self.assertIn('no test data: accuracy is not measured', second.log())
+    self.assertNotIn('no test data', first.log())
+    self.assertIsNone(second.last('finish')['accuracy'])
+    own = first.last('finish')['accuracy']
+    self.assertAlmostEqual(own, 0.8, delta=0.1, msg='of its own 80 images nearly all are right')
+    percent = rf'{100 * own:.1f} %'.replace('.', r'\.')
+    self.assertRegex(first.log(), rf'finished at step \d+.*: .*accuracy {percent}')
+    judged = self.run_program('eval', '--state', first.state, '--data', tests, '--json')
+    self.assertAlmostEqual(json.loads(judged[judged.index('{') :])['accuracy'], own, places=4)
+
+  def test_members_that_name_test_data_of_their_own(self):
+    first = self.agent(
+      'a', '--config', self.config(300, ''), '--data', self.images('a'), '--test-data', self.images('tests-a'),
+      '--wait-for', 2,
+    )  # fmt: skip
+    self.wait(lambda: first.last('start'), 'an address')
+    second = self.joiner('b', first.address(), '--data', self.images('b'), '--test-data', self.hard_images('tests-b'))
+    for agent in (first, second):
+      self.assertEqual(self.wait_end(agent), 0, self.logs())
+      self.assertRegex(
+        agent.log(), r'accuracy by site, each on the test data that it names: this one .* mean of 2 .* worst .* \(b\)'
+      )
+    self.assertGreater(first.last('finish')['accuracy'], second.last('finish')['accuracy'] + 0.1)
 
   def test_no_score_of_a_model_without_steps(self):
     path = self.config(0)
