@@ -6,6 +6,8 @@ import itertools
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 
 import machines
@@ -13,6 +15,14 @@ import swarm
 
 PORT = 7400
 BACK_S = 30  # of exchanges after a change
+HOLD_TUNNEL = """
+import fcntl, os, struct, sys
+device = os.open('/dev/net/tun', os.O_RDWR)
+TUNSETIFF, NO_PACKET_INFORMATION = 0x400454CA, 0x1000
+fcntl.ioctl(device, TUNSETIFF, struct.pack('16sH22x', sys.argv[1].encode(), int(sys.argv[2]) | NO_PACKET_INFORMATION))
+print('there', flush=True)
+sys.stdin.read()
+"""
 AWAKE_S = 10  # after a sleep, beside what a busy machine needs
 
 
@@ -50,6 +60,24 @@ class OwnAddress(machines.Case):
     self.address('one', '10.77.0.1/24')
     a = self.agent_on('one', 'a', '--config', self.quadratic(), '--bootstrap', '127.0.0.1:7390')
     self.assertEqual(self.endpoint(a), f'10.77.0.1:{PORT}', self.logs())
+
+  def test_an_interface_wins_over_tunnels(self):
+    """One of each kind, with IPv4 and a process behind it; the interface has IPv6 alone."""
+    for kind, mode in (('tun', 1), ('tap', 2)):
+      name = f'one-{kind}'
+      self.machine(name, 'fd77::1/64')
+      holder = subprocess.Popen(
+        ['ip', 'netns', 'exec', name, sys.executable, '-c', HOLD_TUNNEL, 'vpn0', str(mode)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+      )  # fmt: skip
+      self.addCleanup(holder.communicate)
+      if holder.stdout.readline() != 'there\n':
+        self.skipTest('may not make a tunnel here')
+      self.address(name, '10.8.0.1/24', 'vpn0')
+      self.at(name, 'link', 'set', 'vpn0', 'up')
+      a = self.agent_on(name, kind, '--config', self.quadratic(), '--listen', f'[::]:{PORT}')
+      self.assertEqual(self.endpoint(a), f'[fd77::1]:{PORT}', self.logs())
+      holder.communicate()
 
   def test_a_host_name_of_loopback(self):
     self.machine('one', '10.77.0.1/24', hosts='127.0.1.1 one\n')

@@ -69,12 +69,15 @@ class Readers(swarm.Case):
 
   def test_a_second_signal_ends_it_though_nobody_reads(self):
     pipe = self.stuck()
-    agent = self.on_streams('a', {'stderr': pipe.writer}, '--config', self.quadratic())
-    self.goes_on(agent, 20)
+    step = {'environment': {'STARLING_TEST_COMPUTE_MS': '8000'}}  # which the first signal lets end
+    agent = self.agent('a', '--config', self.quadratic(), streams={'stderr': pipe.writer}, **step)
+    self.joined(agent)
+    swarm.pause(1)  # it is in its first step
     agent.send(signal.SIGTERM)
     swarm.pause(0.7)
+    self.assertTrue(agent.running(), 'it has a step to finish')
     agent.send(signal.SIGTERM)
-    self.assertIn(self.wait_end(agent, 10), (0, 130), self.logs())
+    self.assertEqual(self.wait_end(agent, 4), 130, self.logs())
 
   def test_a_stopped_terminal_stops_nothing(self):
     """Ctrl-S, with the line of progress on it; then Ctrl-Q."""

@@ -1,6 +1,7 @@
 """Starting together, in any order; stopping, whatever a step takes; the exit status that tells how a run ended."""
 
 import os
+import re
 import resource
 import signal
 
@@ -40,6 +41,23 @@ class Together(swarm.Case):
       self.assertGreater(finish['exchanges']['done'], 0, self.logs())
       self.assertTrue(finish['settled'], self.logs())
       self.assertIn('all models agree', agent.log())
+
+  def test_two_people_who_each_write_a_config_have_two_swarms(self):
+    """`init` draws a seed for each, so that an agent of one is told that the other's swarm is another one."""
+    configs = [self.folder / f'{name}.yaml' for name in 'ab']
+    for config in configs:
+      self.assertEqual(self.wait_end(self.start(f'init-{config.stem}', 'init', '--task', 'digits', config)), 0)
+    seeds = [re.search(r'rng_seed: (\d+)', config.read_text())[1] for config in configs]
+    self.assertNotEqual(*seeds)
+    rest = ['--data', 'generated', '--threads', '1', '--wait-for', '1']
+    first = self.agent('a', '--config', configs[0], *rest)
+    self.joined(first)
+    other = self.agent('b', '--config', configs[1], '--bootstrap', first.address(), *rest)
+    self.assertEqual(self.wait_end(other), 1, self.logs())
+    self.assertIn(f'rng_seed: {seeds[1]}', other.log())
+    self.assertIn('To join that swarm, start without --config', other.log())
+    self.assertIsNone(other.last('joined'))
+    self.assert_all_run([first])
 
   def pair(self, config):
     first = self.agent('first', '--config', config, '--wait-for', 2)
