@@ -109,7 +109,7 @@ int run_registry(const Config& given) {
         try {
           place.store_address(change->address);
         } catch (const std::exception& error) {
-          spdlog::warn("starling status finds this registry only by its address now: {}", error.what());
+          spdlog::warn("starling status needs this registry's address from now on: {}", error.what());
         }
         spdlog::warn("this machine has another address: join with --bootstrap {} from now on",
                      change->address.to_string());

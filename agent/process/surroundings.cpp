@@ -47,7 +47,7 @@ void Surroundings::store(const Endpoint& address) {
     place_.mend();
     place_.store_address(address);
   } catch (const std::exception& error) {
-    spdlog::warn("starling status finds this agent only by its address now: {}", error.what());
+    spdlog::warn("starling status needs this agent's address from now on: {}", error.what());
   }
 }
 

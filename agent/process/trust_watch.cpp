@@ -96,7 +96,9 @@ void TrustWatch::keep_revocations() {
   try {
     place_.keep_revocations(revocations_->bytes());
   } catch (const std::runtime_error& error) {
-    spdlog::warn("a restart of this agent would know of no revocation until others tell it: {}", error.what());
+    spdlog::warn(
+        "a restart of this agent would know of no revocation until others tell it ({}); make that file writable",
+        error.what());
   }
   if (revocations_->full()) {
     spdlog::warn(

@@ -154,16 +154,18 @@ std::string Ending::print_disagreement(const LostMembers::Missed& missed) const 
   }
   if (missed.joining > 0) {
     return missed.name +
-           " was started again after the last step, and took no part yet when swarm.consensus_timeout was over";
+           " was started again after the last step, and took no part yet when swarm.consensus_timeout was over; allow "
+           "more time";
   }
-  if (sharing_.holds_replica()) return "not all members hold one log after swarm.consensus_timeout";
+  if (sharing_.holds_replica()) return "not all members hold one log after swarm.consensus_timeout; allow more time";
   const std::string suspected = one_suspected();
   if (!suspected.empty()) {
     return suspected +
            " did not answer, and was not given up yet when swarm.consensus_timeout was over; look at that agent";
   }
   const std::optional<Agreement> now = agreement();
-  if (!now) return "this agent could not measure its own after swarm.consensus_timeout";
+  if (!now)
+    return "this agent could not measure its own after swarm.consensus_timeout; take the model of another member";
   if (now->unknown > 0) {
     return fmt::format(
         "{} of {} members told nothing of their models, {} among them: it stands still, or is of an "
