@@ -223,6 +223,12 @@ TEST(FuzzSmoke, Record) {
     const auto bytes = std::as_bytes(std::span(record.sealed));
     corpus.emplace_back(bytes.begin(), bytes.end());
   }
+  // A whole record, and behind it a damaged rest.
+  corpus.emplace_back(kProofBytes, std::byte{1});
+  for (const int byte : {0x13, 0x07, 0x00, 0x10, 0x10, 0x11, 0x10, 0x10, 0x10, 0x10,
+                         0x10, 0x10, 0x0a, 0x00, 0x00, 0x00, 0x10, 0x0a, 0x00, 0x00}) {
+    corpus.back().push_back(std::byte(byte));
+  }
   drive(fuzz_record, corpus, 5'000);
 }
 
