@@ -1111,14 +1111,29 @@ if __name__ == '__main__':
         try:
           with torch.no_grad():
             model[0].weight.zero_()  # its own copy
-          swarm.step(0.0)
-        except BaseException as error:
-          os.write(write, str(error).encode())
-        swarm.close()
-        os._exit(0)
+          for name, call in {
+            'step': lambda: swarm.step(0.0),
+            'log': lambda: swarm.log(accuracy=0.5),
+            'metrics': swarm.metrics,
+            'save': lambda: swarm.save(self.folder / 'child.pt'),
+            'leave': swarm.leave,
+            'finish': swarm.finish,
+            'join': lambda: starling.join(small_model(2), **self.place('child'), **ALONE),
+          }.items():
+            try:
+              call()
+            except starling.SwarmError as error:
+              os.write(write, f'{name}: {error}\n'.encode())
+          swarm.close()  # as the end of the child does
+        finally:
+          os._exit(0)
       os.close(write)
       with os.fdopen(read) as pipe:
-        self.assertIn("the swarm is its parent's", pipe.read())
+        told = dict(line.split(': ', 1) for line in pipe.read().splitlines())
+      self.assertIn('start it by spawn instead', told.pop('join'))
+      self.assertEqual(set(told), {'step', 'log', 'metrics', 'save', 'leave', 'finish'})
+      for text in told.values():
+        self.assertIn("the swarm is its parent's; call it there", text)
       self.assertEqual(os.waitpid(child, 0)[1], 0)
       self.assertTrue(torch.equal(before['0.weight'], model.state_dict()['0.weight']))
       for _ in range(10):

@@ -402,6 +402,7 @@ class Swarm:
 
   def metrics(self):
     """Numbers by name, for any tracker of experiments."""
+    self._refuse_forked()
     now = self._look()
     names = ('steps', 'steps_of_swarm', 'round', 'peers', 'exchanges', 'failed')
     numbers = {f'swarm/{name}': getattr(now, name) for name in names}
@@ -411,6 +412,7 @@ class Swarm:
 
   def save(self, path):
     """The model by its names, as a file of the suffix .safetensors or .pt."""
+    self._refuse_forked()
     path = os.fspath(path)
     kind = os.path.splitext(path)[1]
     if kind not in ('.pt', '.safetensors'):
@@ -425,6 +427,7 @@ class Swarm:
 
   def follow(self, scheduler):
     """From now on the agent steps it, at boundaries: it is where the swarm's clock is, for a late member too."""
+    self._refuse_forked()
     scheduler = getattr(scheduler, 'scheduler', scheduler)  # out of Accelerate's
     if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
       raise SwarmError('ReduceLROnPlateau follows a metric, not the clock: call its step(metric) in the loop')
@@ -460,14 +463,18 @@ class Swarm:
     return last
 
   def _error(self, result):
-    if result == lib.FORKED:
-      return SwarmError("this process was forked from the one that joined: the swarm is its parent's; call it there")
+    self._refuse_forked()
     if result == lib.CLOSED:
       return SwarmError('the swarm was closed; join() again')
     self._drain_log()
     return SwarmError(_text(_C.starling_message, self._handle))
 
+  def _refuse_forked(self):
+    if os.getpid() != self._owner:
+      raise SwarmError("this process was forked from the one that joined: the swarm is its parent's; call it there")
+
   def _refuse_closed(self):
+    self._refuse_forked()
     if self._handle is None:
       raise SwarmError('the swarm was closed; join() again')
 
