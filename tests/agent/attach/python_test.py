@@ -1008,6 +1008,65 @@ print('agreed', swarm.finish(), swarm.metrics()['swarm/exchanges'], flush=True)
       self.ends(process)
       self.assertRegex(process.log(), r'agreed True [1-9]')
 
+  def test_ranks_learn_that_rank_0_has_ended_within_a_round(self):
+    text = """
+import time
+model = small_model()
+optimizer = OPTIMIZERS['sgd'](model.parameters())
+for how in ('close', 'exception', 'leave', 'finish'):
+  swarm = starling.join(model, optimizer, state=how, listen='127.0.0.1:0', wait_for=1, local_steps=4)
+  assert swarm.step(step_of_rank(model, optimizer, 0), samples=16)
+  told = ''
+  try:
+    if dist.get_rank() > 0:
+      while swarm.step(step_of_rank(model, optimizer, 1), samples=16):
+        pass
+      told = f'over {swarm.finish()}'
+      assert swarm.steps == 1, swarm.steps
+    elif how == 'exception':
+      try:
+        with swarm:
+          raise ValueError('of the loop')
+      except ValueError:
+        pass
+    else:
+      getattr(swarm, how)()
+      if how == 'leave':
+        swarm.finish()
+  except starling.SwarmError as error:
+    told = str(error)
+    try:
+      swarm.step(0.0)
+    except starling.SwarmError as again:
+      assert str(again) == told, again
+  swarm.close()
+  print(how, 'told:', told, flush=True)
+  dist.barrier()
+dist.destroy_process_group()
+"""
+    first, second = self.ranks(text)
+    for process in (first, second):
+      self.ends(process)
+    for how in ('close', 'exception'):
+      self.assertIn(f'{how} told: rank 0 has closed the swarm: its loop ended early', second.log())
+    for how in ('leave', 'finish'):
+      self.assertIn(f'{how} told: over', second.log())
+
+  def test_a_rank_does_not_outlive_rank_0(self):
+    text = """
+model = small_model()
+swarm = starling.join(model, state='one', listen='127.0.0.1:0', wait_for=1, local_steps=4)
+swarm.step(0.0)
+if dist.get_rank() == 0:
+  os._exit(4)
+while swarm.step(0.0):
+  pass
+"""
+    first, second = self.ranks(text)
+    self.ends(first, 4)
+    self.ends(second, 1)
+    self.assertIn('rank 0 is gone without a word', second.log())
+
   def test_ranks_are_told_why_they_cannot_join(self):
     text = """
 try:

@@ -2,8 +2,9 @@
 
 import contextlib
 import ctypes
-import datetime
+import itertools
 import os
+import time
 
 import torch
 import torch.distributed as dist
@@ -12,40 +13,66 @@ from . import Swarm, _open
 from . import _library as lib
 from ._error import SwarmError
 
-_PATIENCE = datetime.timedelta(days=365)  # rank 0 waits as long for members as it likes
+_LOOKS_S = (1e-4, 0.02)  # seconds between two looks for a message: the shortest, and the longest
+_KEPT = 32  # messages in the store; a broadcast holds rank 0 until all have read all but the last few
+_counted = itertools.count()  # the swarms of this process; all ranks join the same ones
 
 
 class _Head(ctypes.Structure):
   _fields_ = [
     ('code', ctypes.c_int64),
-    ('state_size', ctypes.c_int64),  # of a checkpoint, which is a message of its own
+    ('last', ctypes.c_int64),  # no message follows
+    ('has_blocks', ctypes.c_int64),  # those follow, and the checkpoint
+    ('state_size', ctypes.c_int64),  # of a checkpoint
     ('now', lib.Now),
     ('error', ctypes.c_char * 2000),
   ]
 
 
 class _Message:
-  """From rank 0 to all, at each boundary: what happened, what is known, and the blocks."""
+  """From rank 0 to all: what happened, and what is known. At a boundary the blocks too.
+
+  The head goes by torch's store, where rank 0 never waits for the others: it may end when they are elsewhere.
+  """
 
   def __init__(self, blocks):
-    self.group, self.head = dist.new_group(backend='gloo', timeout=_PATIENCE), _Head()
-    parts = [(self.head, ctypes.sizeof(_Head)), *((block.memory, 4 * block.count) for block in blocks)]
-    self.parts = [torch.frombuffer(memory, dtype=torch.uint8, count=size) for memory, size in parts if size > 0]
+    self.group, self.head, self.count = dist.new_group(backend='gloo'), _Head(), 0
+    self.store = dist.PrefixStore(f'starling-{next(_counted)}', dist.distributed_c10d._get_default_store())
+    self.parts = [
+      torch.frombuffer(block.memory, dtype=torch.uint8, count=4 * block.count) for block in blocks if block.count > 0
+    ]
     self.whole = torch.empty(sum(map(len, self.parts)), dtype=torch.uint8)
 
-  def send(self, code, now, state=b'', error=''):
-    self.head.code, self.head.state_size, self.head.now = code, len(state), now
-    self.head.error = error.encode()[:1999]
-    torch.cat(self.parts, out=self.whole)
-    dist.broadcast(self.whole, 0, self.group)
+  def send(self, code, now, blocks=False, state=b'', error='', last=False):
+    if self.head.last:
+      return
+    self.head.code, self.head.last, self.head.has_blocks, self.head.state_size = code, last, blocks, len(state)
+    self.head.now, self.head.error = now, error.encode()[:1999]
+    self.store.set(str(self.count), bytes(self.head))
+    self.count += 1
+    if self.count > _KEPT:
+      self.store.delete_key(str(self.count - 1 - _KEPT))
+    if blocks:
+      torch.cat(self.parts, out=self.whole)
+      dist.broadcast(self.whole, 0, self.group)
     if state:
       dist.broadcast(torch.frombuffer(bytearray(state), dtype=torch.uint8), 0, self.group)
 
   def receive(self):
-    """The bytes of a checkpoint. The head and the blocks are what rank 0 has."""
-    dist.broadcast(self.whole, 0, self.group)
-    for part, got in zip(self.parts, self.whole.split([len(part) for part in self.parts])):
-      part.copy_(got)
+    """The bytes of a checkpoint. The head and the blocks are what rank 0 has. Waits as long as rank 0 likes."""
+    key, look = str(self.count), _LOOKS_S[0]
+    try:
+      while not self.store.check([key]):
+        time.sleep(look)
+        look = min(1.2 * look, _LOOKS_S[1])
+      self.head = _Head.from_buffer_copy(self.store.get(key))
+    except RuntimeError as error:  # the store was in its process
+      raise SwarmError(f'rank 0 is gone without a word: {error}; see what it printed, and start all again') from None
+    self.count += 1
+    if self.head.has_blocks:
+      dist.broadcast(self.whole, 0, self.group)
+      for part, got in zip(self.parts, self.whole.split([len(part) for part in self.parts])):
+        part.copy_(got)
     state = bytearray(self.head.state_size)
     if state:
       dist.broadcast(torch.frombuffer(state, dtype=torch.uint8), 0, self.group)
@@ -75,12 +102,12 @@ class Leader(Swarm):
     try:
       yield
     except BaseException as error:
-      self._message.send(lib.FAILED, self._now, error=f'{type(error).__name__}: {error}')
+      self._message.send(lib.FAILED, self._now, error=f'has failed: {type(error).__name__}: {error}', last=True)
       raise
 
-  def _tell(self):
+  def _tell(self, last=False):
     state = self._state if self._code == lib.RESTORED else b''
-    self._message.send(lib.OVER if self._over else self._code, self._look(), state)
+    self._message.send(lib.OVER if self._over else self._code, self._look(), True, state, last=last)
 
   def _open(self, config, overrides):
     self._message = _Message(self._blocks())
@@ -108,8 +135,19 @@ class Leader(Swarm):
       return super().finish()
     with self._telling():
       agreed = super().finish()
-    self._tell()
+    self._tell(last=True)
     return agreed
+
+  def leave(self):
+    over = self._over
+    super().leave()
+    if not over:
+      self._message.send(lib.OVER, self._look())
+
+  def close(self):
+    if self._handle is not None and os.getpid() == self._owner and not self._finished:
+      self._message.send(lib.CLOSED, self._now, error='has closed the swarm: its loop ended early', last=True)
+    super().close()
 
 
 class Follower(Swarm):
@@ -121,41 +159,47 @@ class Follower(Swarm):
     _open.add(self)
 
   def _receive(self):
-    self._state = self._message.receive()
+    if not self._message.head.last:
+      self._state = self._message.receive()
     head = self._message.head
     if head.code < 0:
-      raise SwarmError(f'rank 0 has failed: {head.error.decode(errors="replace")}')
+      raise SwarmError(f'rank 0 {head.error.decode(errors="replace")}')
     self._now, self._left, self._over = head.now, head.now.steps_left, head.code == lib.OVER
     if not self._over:
       self._take_back(head.code)
 
   def step(self, loss=0.0, samples=0):
+    self._refuse_forked()
     if self._over:
       return False
     if self._momentum is not None and not self._momentum.complete:
       self._momentum.gather()
     self.changed = False
     self._left -= 1
-    if self._left == 0:
+    if self._left <= 0:
       self._receive()
     return not self._over
 
   def finish(self):
+    self._refuse_forked()
     if not self._finished:
       self._receive()
+      while not self._message.head.last:
+        self._receive()
       self._take_back(lib.OVER)
       self._finished = True
       self.close()
     return self._agreed()
 
   def leave(self):
+    self._refuse_forked()
     self._over = True
 
   def close(self):
     _open.discard(self)
 
   def log(self, *_, **__):
-    pass
+    self._refuse_forked()
 
   def save(self, path):  # rank 0 does, and two would write one file
     pass
