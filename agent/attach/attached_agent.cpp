@@ -182,9 +182,14 @@ std::unique_ptr<Trainer> AttachedAgent::make_trainer(const SwarmConfig& agreed) 
   }
   const std::string difference = describe_model_difference(options_.tensors, agreed.model);
   if (!difference.empty()) {
-    throw std::runtime_error(difference +
-                             ". Make the model as the other members do, with the same sizes, the same part shared "
-                             "and the same frozen weights");
+    throw std::runtime_error(
+        difference +
+        ". Make the model as the other members do, with the same sizes, the same part shared and the same frozen "
+        "weights" +
+        (restarted_ ? fmt::format("; the state folder {} goes on with theirs, and another swarm needs a new one "
+                                  "(--state)",
+                                  place_->folder())
+                    : ""));
   }
   if (agreed.model.params != options_.memory.params.count) {
     throw std::runtime_error(

@@ -7,13 +7,18 @@ import copy
 import gc
 import importlib.util
 import io
+import itertools
+import json
 import logging
 import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import attach_case  # first: it finds the Python with torch
@@ -728,6 +733,53 @@ torch.save(newcomer.state_dict(), 'two.pt')
   def test_no_address_no_settings_and_nothing_stored_is_refused_at_once(self):
     with self.assertRaisesRegex(starling.SwarmError, 'there is no swarm to join: name a member with bootstrap='):
       starling.join(small_model(), **self.place())
+
+  def test_a_port_that_is_taken_is_named(self):
+    with socket.socket() as taken:
+      taken.bind(('127.0.0.1', processes.free_port_pair()))
+      taken.listen()
+      address = f'127.0.0.1:{taken.getsockname()[1]}'
+      self.refused(rf'{address}.* listen=', small_model(), listen=address)
+
+  def test_a_member_that_never_answers_is_waited_for_no_longer_than_asked(self):
+    model, address = small_model(), f'127.0.0.1:{processes.free_port_pair()}'
+    before, began = values(model), time.monotonic()
+    with self.assertRaisesRegex(starling.SwarmError, f'no member of the swarm has answered at {address} in time'):
+      starling.join(model, bootstrap=address, timeout=0.5, **self.place())
+    self.assertLess(time.monotonic() - began, 10, 'a busy machine adds to half a second')
+    for key, value in before.items():
+      self.assertTrue(torch.equal(value, model.state_dict()[key]), key)
+    with starling.join(model, **self.place('two'), **ALONE) as swarm:
+      self.assertTrue(swarm.step(0.0))
+
+  def test_a_folder_of_another_model_is_refused(self):
+    with starling.join(small_model(), **self.place(), **ALONE) as swarm:
+      for _ in range(5):
+        swarm.step(0.0)
+    kept = (self.folder / 'one/settings.yaml').read_text()
+    other = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 5))
+    self.refused(r"'3.weight' float32 \[5, 16\] here.*/one goes on with theirs.*\(state=\)", other, **self.place())
+    self.assertEqual((self.folder / 'one/settings.yaml').read_text(), kept)
+    with starling.join(small_model(2), **self.place()) as swarm:
+      self.assertEqual(swarm.steps, 5)
+
+  def test_bad_losses_in_a_row_end_the_run_with_the_remedy(self):
+    model = small_model()
+    optimizer = OPTIMIZERS['sgd'](model.parameters())
+    with starling.join(model, optimizer, **self.place(), **ALONE) as swarm:
+      for index in range(10):
+        swarm.step(one_step(model, optimizer, index))
+      went_on = 0
+      with self.assertRaisesRegex(starling.SwarmError, "3 times in a row.* learning rate of the loop's optimizer"):
+        for _ in range(10):
+          with torch.no_grad():
+            model[0].weight.fill_(float('nan'))
+          swarm.step(float('nan'))
+          self.assertTrue(bool(model[0].weight.isfinite().all()))
+          went_on += 1
+      self.assertEqual(went_on, 3)
+    with starling.join(small_model(2), **self.place()) as swarm:  # of the last good checkpoint
+      self.assertTrue(all(bool(tensor.isfinite().all()) for tensor in swarm._model.parameters()))
 
   def test_a_swarm_with_tickets_lets_in_who_has_one(self):
     with starling.join(small_model(), **self.place('one'), **ALONE, trust='ticket'):

@@ -116,6 +116,7 @@ class Swarm:
     self.changed, self.restored_extra, self._schedulers = False, None, []
     if bootstrap is None and config is None:
       bootstrap = os.environ.get('STARLING_BOOTSTRAP')
+    self._asked = str(bootstrap or 'any address that it knew').partition('#')[0]  # without the ticket
     places = {'bootstrap': bootstrap, 'state': state, 'listen': listen, 'advertise': advertise, 'name': name}
     own = {**(agent or {}), **{key: value for key, value in places.items() if value is not None}}
     if alone:
@@ -219,7 +220,10 @@ class Swarm:
       elif result != lib.AGAIN:
         raise self._error(result)
       elif until is not None and self._unheard() and time.monotonic() > until:
-        raise SwarmError(f'no member of the swarm has answered in time: {last or "is the address right?"}')
+        raise SwarmError(
+          f'no member of the swarm has answered at {self._asked} in time (timeout=): is one running there, and do its '
+          f'two ports let this machine in? The last line logged: {last or "none"}'
+        )
       last = self._drain_log() or last
       result = _C.starling_wait(self._handle, _SLICE_MS)
 
