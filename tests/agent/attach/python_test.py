@@ -79,6 +79,36 @@ from python_test import *
 """
 
 
+class Loop(threading.Thread):
+  """A loop in a thread of its own: some forty steps a second, and a pause before the step `pauses_at`."""
+
+  def __init__(self, seed, pauses_at=None, **arguments):
+    super().__init__(daemon=True)
+    self.model, self.seed, self.pauses_at, self.arguments = small_model(seed), seed, pauses_at, arguments
+    self.optimizer = OPTIMIZERS['sgd'](self.model.parameters())
+    self.swarm, self.times, self.error, self.agreed = None, [], None, None
+    self.pauses, self.goes_on = threading.Event(), threading.Event()
+    self.start()
+
+  def run(self):
+    try:
+      self.swarm = starling.join(self.model, self.optimizer, **self.arguments)
+      going = True
+      while going:
+        if len(self.times) == self.pauses_at:
+          self.pauses.set()
+          self.goes_on.wait()
+        processes.pause(0.025)
+        going = self.swarm.step(one_step(self.model, self.optimizer, 1000 * self.seed + len(self.times)))
+        self.times.append(time.monotonic())
+      self.agreed = self.swarm.finish()
+    except BaseException as error:
+      self.error = error
+
+  def steps_a_second(self, since, until):
+    return sum(since < at <= until for at in self.times) / (until - since)
+
+
 class AttachTest(attach_case.Case):
   def setUp(self):
     super().setUp()
@@ -613,7 +643,9 @@ torch.save(newcomer.state_dict(), 'two.pt')
   def program(self, *arguments):
     if 'STARLING' not in os.environ:
       self.skipTest('the program was not built: it needs LibTorch')
-    done = subprocess.run([processes.PROGRAM, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = subprocess.run(
+      [processes.PROGRAM, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=self.folder
+    )
     self.assertEqual(done.returncode, 0, done.stderr)
     return done.stdout
 
@@ -631,6 +663,117 @@ torch.save(newcomer.state_dict(), 'two.pt')
     self.assertEqual(list(exported), [name for name, _, _ in swarm._block.slots])
     for key, value in wanted.items():
       self.assertTrue(torch.equal(exported[key], value), key)
+
+  def shown(self, swarm):
+    """The members as `starling status` has them, by name."""
+    told = json.loads(self.program('status', self.address(swarm), '--once', '--json'))
+    return {member['name']: member for member in told['members']}
+
+  def test_what_a_loop_logs_is_shown(self):
+    model, path = small_model(), self.folder / 'run.jsonl'
+    own = {'metrics': str(path), 'evaluate_every': '10ms'}
+    with starling.join(model, name='mine', agent=own, **self.place(), **ALONE) as swarm:
+      before = self.shown(swarm)['mine']
+      self.assertEqual((before['accuracy'], before['test_loss']), (None, None))
+
+      def shown():
+        swarm.log(accuracy=0.75, loss=0.5, samples=100)
+        for _ in range(10):
+          swarm.step(0.5)
+        member = self.shown(swarm)['mine']
+        return (member['accuracy'], member['test_loss']) == (0.75, 0.5)
+
+      self.wait_until(shown, 'what the loop logged')
+    written = [json.loads(line) for line in path.read_text().splitlines()]
+    told = {(event.get('accuracy'), event.get('loss')) for event in written if event['event'] == 'evaluate'}
+    self.assertEqual(told, {(0.75, 0.5)}, {event['event'] for event in written})
+
+  def test_the_scripts_of_the_pages_train_together(self):
+    def script(page):
+      """The first one there."""
+      lines = (attach_case.ROOT / page).read_text().partition('    import starling\n')[2].splitlines()
+      return [
+        'import starling',
+        *(line[4:] for line in itertools.takewhile(lambda line: line.startswith('    '), lines)),
+      ]
+
+    first, further = script('README.md'), script('agent/attach/README.md')
+    further = [line for line in further if '# the first machine' not in line]
+    self.assertIn('bootstrap="HOST:7400#TICKET"', first[1])
+    names = """
+model = small_model(int(sys.argv[1]))
+optimizer = OPTIMIZERS['adamw'](model.parameters())
+loader = (torch.randn(16, 8) for _ in range(10**6))
+def loss_of(model, batch):
+  return (model(batch) - batch[:, :4]).square().mean()
+"""
+    end = "\nprint('agreed', swarm.finish(), swarm.steps_of_swarm, swarm.metrics()['swarm/exchanges'], flush=True)\n"
+    (command,) = re.findall(r'`starling (init --task own [^`]+)`', (attach_case.ROOT / 'README.md').read_text())
+    self.program(*command.split())
+    members, ticket = [self.script(names + '\n'.join(first) + end, 1)], self.folder / 'starling-state/ticket'
+    self.wait_until(lambda: ticket.exists() or not members[0].running(), 'a ticket')
+    text = '\n'.join(further).replace('HOST:7400#TICKET', ticket.read_text().strip())
+    members.append(self.script(names + text + end, 2))
+    for member in members:
+      self.ends(member)
+      self.assertRegex(member.log(), r'agreed True \d{4} [1-9]')
+
+  # ---- a loop that pauses
+
+  def three_loops(self, name, **settings):
+    """The last one pauses at its 80th step."""
+    settings, loops = {'wait_for': 3, 'local_steps': 4, 'stop_after': 500, **settings}, []
+    for i in range(3):
+      state = self.folder / f'{name}-{i}'
+      place = {'listen': '127.0.0.1:0', 'name': state.name, 'state': str(state)}
+      loops.append(Loop(i + 1, 80 if i == 2 else None, **place, **settings))
+      self.addCleanup(loops[-1].join, 10)
+      self.addCleanup(loops[-1].goes_on.set)
+      self.wait_until(lambda: (state / 'address').exists() or loops[-1].error, 'an address')
+      settings = settings if i else {'bootstrap': (state / 'address').read_text().strip()}
+    return loops
+
+  def test_a_loop_that_pauses_costs_the_others_nothing(self):
+    updates = {'exchange': {'kind': 'group', 'source': 'updates', 'overlap': False}}
+    swarms = {
+      'pairs': self.three_loops('pairs'),
+      'updates': self.three_loops('updates', **updates),
+      'beyond the end': self.three_loops('end'),
+    }
+    all_loops = [loop for loops in swarms.values() for loop in loops]
+
+    def wait_for(condition, what):
+      self.wait_until(lambda: condition() or any(loop.error for loop in all_loops), what)
+      self.assertEqual([loop.error for loop in all_loops], [None] * len(all_loops))
+
+    wait_for(lambda: all(loops[2].pauses.is_set() for loops in swarms.values()), 'the pauses')
+    began, paused = time.monotonic(), [(loops[0], loops[2].arguments['name']) for loops in swarms.values()]
+    wait_for(lambda: all(self.shown(one.swarm)[other]['state'] == 'paused' for one, other in paused), 'all are paused')
+    told = time.monotonic()
+    exchanges = {loop: loop.swarm.metrics()['swarm/exchanges'] for loops in swarms.values() for loop in loops[:2]}
+    wait_for(lambda: time.monotonic() > max(began + 6, told + 2), 'the end of the pauses')
+    ended = time.monotonic()
+    for name, loops in swarms.items():
+      self.assertEqual(len(loops[2].times), 80)
+      for loop in loops[:2]:
+        before, meanwhile = loop.steps_a_second(began - 1.5, began), loop.steps_a_second(began, ended)
+        self.assertGreater(meanwhile, 0.9 * before, f'{name}: {before} and {meanwhile} steps a second')
+        self.assertGreater(loop.swarm.metrics()['swarm/exchanges'], exchanges[loop], name)
+    for name in ('pairs', 'updates'):
+      swarms[name][2].goes_on.set()
+    wait_for(lambda: all(loop.swarm.phase in ('settling', 'ended') for loop in swarms['beyond the end'][:2]), 'the end')
+    swarms['beyond the end'][2].goes_on.set()
+    for loop in all_loops:
+      wait_for(lambda: not loop.is_alive(), 'the end of a loop')
+      self.assertTrue(loop.agreed)
+    for name, (first, *others) in swarms.items():
+      for loop in others:
+        for key, value in first.model.named_parameters():
+          apart = (value - dict(loop.model.named_parameters())[key]).norm() / value.norm().clamp(min=1e-6)
+          self.assertLessEqual(apart, 0.0 if name == 'updates' else 0.1, f'{name}, {key}')
+      self.assertGreater(others[1].swarm.steps, 0)
+
+  # ---- what is known
 
   def test_a_scheduler_follows_the_swarms_clock(self):
     model = small_model()
