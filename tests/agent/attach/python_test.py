@@ -1243,7 +1243,7 @@ dist.destroy_process_group()
     for process in (first, second):
       self.ends(process)
     for how in ('close', 'exception'):
-      self.assertIn(f'{how} told: rank 0 has closed the swarm: its loop ended early', second.log())
+      self.assertIn(f'{how} told: rank 0 has closed the swarm before finish()', second.log())
     for how in ('leave', 'finish'):
       self.assertIn(f'{how} told: over', second.log())
 

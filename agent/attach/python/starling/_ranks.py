@@ -15,6 +15,7 @@ from ._error import SwarmError
 
 _LOOKS_S = (1e-4, 0.02)  # seconds between two looks for a message: the shortest, and the longest
 _KEPT = 32  # messages in the store; a broadcast holds rank 0 until all have read all but the last few
+_CLOSED_EARLY = 'has closed the swarm before finish(): see why its loop ended, and let all ranks end at the same step'
 _counted = itertools.count()  # the swarms of this process; all ranks join the same ones
 
 
@@ -145,9 +146,11 @@ class Leader(Swarm):
       self._message.send(lib.OVER, self._look())
 
   def close(self):
-    if self._handle is not None and os.getpid() == self._owner and not self._finished:
-      self._message.send(lib.CLOSED, self._now, error='has closed the swarm: its loop ended early', last=True)
-    super().close()
+    try:
+      if self._handle is not None and os.getpid() == self._owner and not self._finished:
+        self._message.send(lib.CLOSED, self._now, error=_CLOSED_EARLY, last=True)
+    finally:
+      super().close()
 
 
 class Follower(Swarm):
