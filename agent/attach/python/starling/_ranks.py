@@ -58,6 +58,12 @@ class _Message:
       dist.broadcast(self.whole, 0, self.group)
     if state:
       dist.broadcast(torch.frombuffer(bytearray(state), dtype=torch.uint8), 0, self.group)
+    self._let_go()
+
+  def _let_go(self):
+    """After the last one: a group that lives until the interpreter ends may have threads that outlive it."""
+    if self.head.last:
+      self.group = self.store = None
 
   def receive(self):
     """The bytes of a checkpoint. The head and the blocks are what rank 0 has. Waits as long as rank 0 likes."""
@@ -77,6 +83,7 @@ class _Message:
     state = bytearray(self.head.state_size)
     if state:
       dist.broadcast(torch.frombuffer(state, dtype=torch.uint8), 0, self.group)
+    self._let_go()
     return bytes(state)
 
 
