@@ -37,12 +37,14 @@ namespace {
     if (is_full_resource(error)) {
       rlimit space{};
       getrlimit(RLIMIT_AS, &space);
-      char text[1024];
-      std::snprintf(text, sizeof text, "starling: out of memory (ulimit -v: %llu kB); raise that limit\n",
-                    static_cast<unsigned long long>(space.rlim_cur / 1024));
+      char text[1024] = "starling: out of memory\n";
+      if (space.rlim_cur != RLIM_INFINITY) {
+        std::snprintf(text, sizeof text, "starling: out of memory (ulimit -v: %llu kB); raise that limit\n",
+                      static_cast<unsigned long long>(space.rlim_cur / 1024));
+      }
       try {
         std::snprintf(text, sizeof text, "starling: %s\n", describe_error(error).c_str());
-      } catch (const std::bad_alloc&) {
+      } catch (...) {
       }
       pollfd reader{STDERR_FILENO, POLLOUT, 0};
       if (poll(&reader, 1, 0) == 1) (void)!write(STDERR_FILENO, text, std::strlen(text));

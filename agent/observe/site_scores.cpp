@@ -39,9 +39,8 @@ std::vector<SiteScores> score_sites(const std::vector<PeerRecord>& records, cons
 }
 
 std::string print_scores(const SiteScores& scores, const std::string& own) {
-  std::string text =
-      fmt::format("{} by site, {}: ", scores.by_loss ? "loss" : "accuracy",
-                  scores.held_out ? "each on its own held-out data" : "each on the test data that it names");
+  std::string text = fmt::format("{} by site, {}: ", scores.by_loss ? "loss" : "accuracy",
+                                 scores.held_out ? "each on its own held-out data" : "each on its own test data");
   if (scores.own) text += fmt::format("{} {}, ", own, print_value(scores, *scores.own));
   return text + fmt::format("mean of {} {}, worst {} ({})", scores.sites, print_value(scores, scores.mean),
                             print_value(scores, scores.worst), scores.worst_at);

@@ -107,7 +107,7 @@ void remember_twin(const Agent& agent, const StatePlace& place) {
   try {
     place.store_address(twin->address);
   } catch (const std::exception& error) {
-    spdlog::warn("the next start does not know of the process at {} ({}); stop that one before it",
+    spdlog::warn("the next start does not know of the process at {}; stop that process before it ({})",
                  twin->address.to_string(), error.what());
   }
 }
@@ -141,7 +141,7 @@ void say_farewell(Agent& agent, Transport& transport) {
       transport.wait_until(agent.next_deadline());
     }
   } catch (const std::exception& error) {
-    spdlog::warn("and the others could not be told that this agent leaves ({}): they wait for it for some seconds",
+    spdlog::warn("and the others could not be told that this agent leaves ({}); they take it for dead within seconds",
                  error.what());
   }
 }

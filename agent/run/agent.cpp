@@ -142,10 +142,11 @@ void Agent::look_at_classes() {
 }
 
 // Members repeat it. A stop is raised by a start, so of those that tell it the author is the one that began last.
-std::string Agent::author_of_stop() const {
+std::string Agent::author_of_stop(const Counts& counts) const {
   const PeerRecord* author = nullptr;
   router_.membership().visit_alive([&](const Member& member) {
-    if (member.record.meta.stop_after < stop_->steps()) return;
+    const MemberMeta& meta = member.record.meta;
+    if (meta.role != Role::kAgent || !counts(member) || meta.stop_after < stop_->steps()) return;
     if (!author || member.record.version.generation > author->version.generation) author = &member.record;
   });
   return author ? print_name(*author) : "";
@@ -161,7 +162,7 @@ void Agent::look_at_stops(uint64_t own_steps) {
     raised |= meta.role == Role::kAgent && counts(member) && stop_->hear(meta.stop_after, own_steps, now);
   });
   if (!raised) return;
-  const std::string author = author_of_stop();
+  const std::string author = author_of_stop(counts);
   if (rounds_ && !rounds_->prolong(stop_->steps())) {
     spdlog::warn(
         "{} prolongs the run to step {} (swarm.stop_after), but the models agree and this agent ends; start it again "
@@ -177,7 +178,8 @@ void Agent::look_at_stops(uint64_t own_steps) {
           keep(steps);
         } catch (const std::exception& error) {
           spdlog::warn(
-              "a restart of this agent would not know that the run is longer ({}); give it --set swarm.stop_after={}",
+              "a restart of this agent would not know that the run is longer ({}); start with --set "
+              "swarm.stop_after={}",
               error.what(), steps);
         }
       },
@@ -301,10 +303,11 @@ Phase Agent::phase() const {
 
 MemberMeta Agent::meta() const {
   MemberMeta meta = agent_meta(options_.config.agent.name, phase(), rounds_.get());
-  meta.stop_after = stop_ ? stop_->raised() : options_.raised_stop;
   if (rounds_) {  // one that ended before it heard of a later stop has ended at the earlier one
     const uint64_t goes_to = rounds_->steps().stop_after();
     meta.stop_after = goes_to > entry_.swarm().stop_after ? goes_to : 0;
+  } else {
+    meta.stop_after = stop_ ? stop_->raised() : options_.raised_stop;
   }
   meta.held_out = rounds_ && options_.config.agent.data.hold_out > 0;
   if (rounds_ && classes_) {

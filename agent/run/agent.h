@@ -74,7 +74,7 @@ class Agent final : public Router::Handler {
   void tell_joined();
   void part(const char* reason);
   void look_at_stops(uint64_t own_steps);
-  std::string author_of_stop() const;
+  std::string author_of_stop(const Counts& counts) const;
   void look_at_classes();
   void watch_deadline();
   void count_bytes();

@@ -88,7 +88,7 @@ void MemberNotes::write() {
         try {
           write(known);
         } catch (const std::exception& error) {
-          spdlog::warn("a restart of this agent would not find its peers ({}); give it --bootstrap HOST:PORT then",
+          spdlog::warn("a restart of this agent would not find its peers ({}); start with --bootstrap HOST:PORT then",
                        error.what());
         }
       },

@@ -86,7 +86,7 @@ class Sites(swarm.Case):
     """What it is judged by is no other site's, and the other one has none."""
     tests = self.hard_images('tests')
     first = self.agent(
-      'a', '--config', self.config(300, ''), '--data', self.images('a'), '--test-data', tests, '--wait-for', 2
+      'a', '--config', self.config(1500, ''), '--data', self.images('a'), '--test-data', tests, '--wait-for', 2
     )
     self.wait(lambda: first.last('start'), 'an address')
     second = self.joiner('b', first.address(), '--data', self.images('b'))
@@ -120,7 +120,7 @@ class Sites(swarm.Case):
     for agent in (first, second):
       self.assertEqual(self.wait_end(agent), 0, self.logs())
       self.assertRegex(
-        agent.log(), r'accuracy by site, each on the test data that it names: this one .* mean of 2 .* worst .* \(b\)'
+        agent.log(), r'accuracy by site, each on its own test data: this one .* mean of 2 .* worst .* \(b\)'
       )
     self.assertGreater(first.last('finish')['accuracy'], second.last('finish')['accuracy'] + 0.1)
 

@@ -98,17 +98,17 @@ class Updates(Agreeing):
     self.assertEqual({agent.last('finish')['residual_norm'] for agent in agents}, {0.0})
 
   def test_a_run_that_one_prolongs_while_all_train_ends_with_one_model(self):
-    port, agents = self.grouped(3, 'swarm.stop_after=900', 'swarm.local_steps=20', 'agent.checkpoint.every=300ms')
+    port, agents = self.grouped(3, 'swarm.stop_after=2000', 'swarm.local_steps=20', 'agent.checkpoint.every=300ms')
     raiser, others = agents[2], agents[:2]
     raiser.kill()
-    raiser = self.agent('c', '--bootstrap', f'127.0.0.1:{port}', '--set', 'swarm.stop_after=1500')
+    raiser = self.agent('c', '--bootstrap', f'127.0.0.1:{port}', '--set', 'swarm.stop_after=2400')
     for agent in others:
-      self.wait_log(agent, 'c prolongs the run to step 1500 (swarm.stop_after)')
-      self.assertLess(agent.steps(), 900, 'it trains still')
+      self.wait_log(agent, 'c prolongs the run to step 2400 (swarm.stop_after)')
+      self.assertLess(agent.steps(), 2000, 'it trains still')
     agents = [*others, raiser]
     for agent in agents:
       self.assertEqual(self.wait_end(agent), 0, self.logs())
-      self.assertGreaterEqual(agent.last('finish')['swarm_steps'], 1500, self.logs())
+      self.assertGreaterEqual(agent.last('finish')['swarm_steps'], 2400, self.logs())
       self.assertTrue(agent.last('finish')['settled'], self.logs())
     self.assertEqual(len({agent.last('finish')['log_heads'] for agent in agents}), 1, self.logs())
     self.assertEqual({agent.last('finish')['residual_norm'] for agent in agents}, {0.0})

@@ -740,7 +740,7 @@ def loss_of(model, batch):
 
   def three_loops(self, name, **settings):
     """The last one pauses at its 80th step."""
-    settings, loops = {'wait_for': 3, 'local_steps': 4, 'stop_after': 500, **settings}, []
+    settings, loops = {'wait_for': 3, 'local_steps': 4, **settings}, []
     for i in range(3):
       state = self.folder / f'{name}-{i}'
       place = {'listen': '127.0.0.1:0', 'name': state.name, 'state': str(state)}
@@ -753,9 +753,9 @@ def loss_of(model, batch):
   def test_a_loop_that_pauses_costs_the_others_nothing(self):
     updates = {'exchange': {'kind': 'group', 'source': 'updates', 'overlap': False}}
     swarms = {
-      'pairs': self.three_loops('pairs'),
-      'updates': self.three_loops('updates', **updates),
-      'beyond the end': self.three_loops('end'),
+      'pairs': self.three_loops('pairs', stop_after=1000),
+      'updates': self.three_loops('updates', stop_after=1000, **updates),
+      'beyond the end': self.three_loops('end', stop_after=500),
     }
     alone = Loop(0)  # as slow as this machine is
     self.loops.append(alone)
@@ -776,7 +776,7 @@ def loss_of(model, batch):
       self.assertEqual(len(loops[2].times), 80)
       for loop in loops[:2]:
         pace, of_one_alone = (one.steps_a_second(told, ended) for one in (loop, alone))
-        self.assertGreater(pace, 0.9 * of_one_alone, name)
+        self.assertGreater(pace, 0.75 * of_one_alone, name)
         # An exchange that was open with the one that pauses ends at its deadline.
         self.assertLess(loop.longest_step(loops[2].paused_at, ended), 3, name)
         self.assertGreater(loop.swarm.metrics()['swarm/exchanges'], exchanges[loop], name)
@@ -1147,7 +1147,9 @@ print('usable')
   # ---- processes that train one model together
 
   RANKS = """
+import atexit
 import torch.distributed as dist
+atexit.register(processes.pause, 0.5)  # torch's threads hold a tensor for a moment, and abort beside no interpreter
 from torch.nn.parallel import DistributedDataParallel as DDP
 def step_of_rank(model, optimizer, index):
   return one_step(model, optimizer, 1000 * dist.get_rank() + index)
@@ -1229,7 +1231,7 @@ print('agreed', swarm.finish(), swarm.metrics()['swarm/exchanges'], flush=True)
 import time
 model = small_model()
 optimizer = OPTIMIZERS['sgd'](model.parameters())
-for how in ('close', 'exception', 'leave', 'finish'):
+for how in ('close', 'exception', 'leave', 'leave without finish', 'finish', 'fork'):
   swarm = starling.join(model, optimizer, state=how, listen='127.0.0.1:0', wait_for=1, local_steps=4)
   assert swarm.step(step_of_rank(model, optimizer, 0), samples=16)
   told = ''
@@ -1238,15 +1240,27 @@ for how in ('close', 'exception', 'leave', 'finish'):
       while swarm.step(step_of_rank(model, optimizer, 1), samples=16):
         pass
       told = f'over {swarm.finish()}'
-      assert swarm.steps == 1, swarm.steps
+      assert swarm.steps == 1 or how == 'leave without finish', swarm.steps
     elif how == 'exception':
       try:
         with swarm:
           raise ValueError('of the loop')
       except ValueError:
         pass
+    elif how == 'fork':
+      child = os.fork()
+      if child == 0:  # its error is no word of rank 0
+        for call in (lambda: [swarm.step(0.0) for _ in range(4)], swarm.finish):
+          try:
+            call()
+            os._exit(1)
+          except starling.SwarmError:
+            pass
+        os._exit(0)
+      assert os.waitpid(child, 0)[1] == 0
+      swarm.finish()
     else:
-      getattr(swarm, how)()
+      getattr(swarm, how.split()[0])()
       if how == 'leave':
         swarm.finish()
   except starling.SwarmError as error:
@@ -1271,7 +1285,7 @@ while swarm.step(0.0):
     self.assertIn('rank 0 is gone without a word', second.log())
     for how in ('close', 'exception'):
       self.assertIn(f'{how} told: rank 0 has closed the swarm before finish()', second.log())
-    for how in ('leave', 'finish'):
+    for how in ('leave', 'leave without finish', 'finish', 'fork'):
       self.assertIn(f'{how} told: over', second.log())
 
   def test_ranks_are_told_why_they_cannot_join(self):

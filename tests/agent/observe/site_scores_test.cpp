@@ -39,7 +39,7 @@ TEST(SiteScores, HeldOutAndTestDataAreNotMixed) {
   const std::vector<SiteScores> scores = score_sites(records, peer_of(2), false);
   ASSERT_EQ(scores.size(), 2u);
   EXPECT_EQ(print_scores(scores[0], "c"),
-            "accuracy by site, each on the test data that it names: c 70.0 %, mean of 2 80.0 %, worst 70.0 % (c)");
+            "accuracy by site, each on its own test data: c 70.0 %, mean of 2 80.0 %, worst 70.0 % (c)");
   EXPECT_TRUE(scores[1].held_out);
   EXPECT_EQ(scores[1].sites, 1u);
 }

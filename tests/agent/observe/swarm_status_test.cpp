@@ -49,9 +49,8 @@ TEST_F(SwarmStatusTest, ShowsAllOfARecordAndTheSwarmInOneLine) {
   const std::vector<std::string> lines = render_swarm(view_, goal_, 0);
   ASSERT_EQ(lines.size(), 7u);
   EXPECT_EQ(lines[0], "swarm digits (000000001f9a03c2): 4 agents, step 1010/2000, 50 %");
-  EXPECT_EQ(
-      lines[1],
-      "accuracy by site, each on the test data that it names: a (asked) 97.5 %, mean of 4 97.5 %, worst 97.5 % (a)");
+  EXPECT_EQ(lines[1],
+            "accuracy by site, each on its own test data: a (asked) 97.5 %, mean of 4 97.5 %, worst 97.5 % (a)");
   EXPECT_EQ(lines[2], "agent state    step behind steps/s  loss accuracy distance done failed version");
   EXPECT_EQ(lines[3], "a     training 1000     30      42 0.112   97.5 %    0.012  990      2   0.3.0");
   EXPECT_EQ(lines[6], "d     training 1030      0      42 0.112   97.5 %    0.012  990      2   0.3.0");

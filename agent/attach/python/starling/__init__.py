@@ -116,9 +116,10 @@ class Swarm:
     self.changed, self.restored_extra, self._schedulers = False, None, []
     if bootstrap is None and config is None:
       bootstrap = os.environ.get('STARLING_BOOTSTRAP')
-    self._asked = str(bootstrap or 'any address that it knew').partition('#')[0]  # without the ticket
     places = {'bootstrap': bootstrap, 'state': state, 'listen': listen, 'advertise': advertise, 'name': name}
     own = {**(agent or {}), **{key: value for key, value in places.items() if value is not None}}
+    asked = str(own.get('bootstrap') or 'any address of the state folder').split(',')
+    self._asked = ', '.join(address.partition('#')[0] for address in asked)  # without tickets
     if alone:
       own['return_wait'] = '0s'
     self._begin(config, [*flattened('agent', own), *flattened('swarm', settings)], timeout)
@@ -221,8 +222,8 @@ class Swarm:
         raise self._error(result)
       elif until is not None and self._unheard() and time.monotonic() > until:
         raise SwarmError(
-          f'no member of the swarm has answered at {self._asked} in time (timeout=): is one running there, and do its '
-          f'two ports let this machine in? The last line logged: {last or "none"}'
+          f'no member of the swarm has answered at {self._asked} in time (timeout=): is one running there, and are its '
+          f'ports open to this machine? The last line logged: {last or "none"}'
         )
       last = self._drain_log() or last
       result = _C.starling_wait(self._handle, _SLICE_MS)

@@ -15,6 +15,7 @@ from ._error import SwarmError
 
 _LOOKS_S = (1e-4, 0.02)  # seconds between two looks for a message: the shortest, and the longest
 _KEPT = 32  # messages in the store; a broadcast holds rank 0 until all have read all but the last few
+_LAST_S = 3.0  # seconds that rank 0 waits for all to read its last message: the store may end with its process
 _CLOSED_EARLY = 'has closed the swarm before finish(): see why its loop ended, and let all ranks end at the same step'
 _counted = itertools.count()  # the swarms of this process; all ranks join the same ones
 
@@ -55,14 +56,26 @@ class _Message:
       self.store.delete_key(str(self.count - 1 - _KEPT))
     if blocks:
       torch.cat(self.parts, out=self.whole)
-      dist.broadcast(self.whole, 0, self.group)
+      self._broadcast(self.whole)
     if state:
-      dist.broadcast(torch.frombuffer(bytearray(state), dtype=torch.uint8), 0, self.group)
+      self._broadcast(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+    until = time.monotonic() + _LAST_S
+    with contextlib.suppress(RuntimeError):
+      while last and self.store.add('read', 0) < dist.get_world_size() - 1 and time.monotonic() < until:
+        time.sleep(_LOOKS_S[1])
     self._let_go()
 
+  def _broadcast(self, tensor):
+    try:
+      dist.broadcast(tensor, 0, self.group)
+    except RuntimeError as error:
+      raise SwarmError(f'another rank is gone: {error}; see what it printed, and start all again') from None
+
   def _let_go(self):
-    """After the last one: a group that lives until the interpreter ends may have threads that outlive it."""
-    if self.head.last:
+    """After the last one. A thread of the group may hold a tensor for a moment, and abort as the interpreter ends."""
+    if self.head.last and self.group is not None:
+      if dist.is_initialized():
+        dist.destroy_process_group(self.group)
       self.group = self.store = None
 
   def receive(self):
@@ -73,16 +86,19 @@ class _Message:
         time.sleep(look)
         look = min(1.2 * look, _LOOKS_S[1])
       self.head = _Head.from_buffer_copy(self.store.get(key))
-    except RuntimeError as error:  # the store was in its process
+    except RuntimeError as error:  # the store was in the process of rank 0
       raise SwarmError(f'rank 0 is gone without a word: {error}; see what it printed, and start all again') from None
     self.count += 1
     if self.head.has_blocks:
-      dist.broadcast(self.whole, 0, self.group)
+      self._broadcast(self.whole)
       for part, got in zip(self.parts, self.whole.split([len(part) for part in self.parts])):
         part.copy_(got)
     state = bytearray(self.head.state_size)
     if state:
-      dist.broadcast(torch.frombuffer(state, dtype=torch.uint8), 0, self.group)
+      self._broadcast(torch.frombuffer(state, dtype=torch.uint8))
+    if self.head.last:
+      with contextlib.suppress(RuntimeError):
+        self.store.add('read', 1)
     self._let_go()
     return bytes(state)
 
@@ -104,13 +120,15 @@ class Leader(Swarm):
 
   WHOLE_ROUNDS = True
   _code = lib.GO
+  _finishing = False
 
   @contextlib.contextmanager
   def _telling(self):
     try:
       yield
     except BaseException as error:
-      self._message.send(lib.FAILED, self._now, error=f'has failed: {type(error).__name__}: {error}', last=True)
+      if os.getpid() == self._owner:
+        self._message.send(lib.FAILED, self._now, error=f'has failed: {type(error).__name__}: {error}', last=True)
       raise
 
   def _tell(self, last=False):
@@ -142,6 +160,8 @@ class Leader(Swarm):
     if self._handle is None:
       return super().finish()
     with self._telling():
+      self._refuse_forked()
+      self._finishing = True
       agreed = super().finish()
     self._tell(last=True)
     return agreed
@@ -154,8 +174,11 @@ class Leader(Swarm):
 
   def close(self):
     try:
-      if self._handle is not None and os.getpid() == self._owner and not self._finished:
-        self._message.send(lib.CLOSED, self._now, error=_CLOSED_EARLY, last=True)
+      if self._handle is not None and os.getpid() == self._owner and not self._finishing:
+        if self._over:
+          self._message.send(lib.OVER, self._look(), last=True)
+        else:
+          self._message.send(lib.CLOSED, self._now, error=_CLOSED_EARLY, last=True)
     finally:
       super().close()
 
@@ -212,7 +235,7 @@ class Follower(Swarm):
     self._refuse_forked()
 
   def save(self, path):  # rank 0 does, and two would write one file
-    pass
+    self._refuse_forked()
 
   def _take_saved(self):  # rank 0 has sent it
     pass
