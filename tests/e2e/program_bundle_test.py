@@ -44,7 +44,9 @@ def needs(path):
 def root_with_bundle():
   """A folder that ends with the tests; home/starling is what the archive holds."""
   place = tempfile.TemporaryDirectory(prefix='starling-root-')
-  program_bundle.stage(swarm.PROGRAM, pathlib.Path(place.name) / 'home/starling', 'a licence')
+  linked = pathlib.Path(place.name) / 'linked'  # as build/starling is
+  linked.symlink_to(swarm.PROGRAM)
+  program_bundle.stage(linked, pathlib.Path(place.name) / 'home/starling', 'a licence')
   return place
 
 

@@ -43,6 +43,7 @@ print(folder / "lib")
 
 def libraries(program):
   """name -> path of all that the program loads, as the dynamic linker resolves it here."""
+  program = pathlib.Path(program).resolve()  # beside a link to it no libraries lie
   listed = subprocess.run(['ldd', program], check=True, capture_output=True, text=True).stdout
   found = dict(re.findall(r'^\s*(\S+) => (\S.*?) \(0x', listed, re.M))
   missing = re.findall(r'^\s*(\S+) => not found', listed, re.M)
