@@ -82,7 +82,7 @@ class Removed(certified.Case):
     path = self.quadratic('first.yaml', dimension=140_000)  # of eight slices, so that each member owns some
     settings = ('kind=group', 'source=updates', 'overlap=off')
     flags = [word for setting in settings for word in ('--set', f'swarm.exchange.{setting}')]
-    flags += ['--set', 'swarm.local_steps=20', '--set', 'swarm.stop_after=8000']
+    flags += ['--set', 'swarm.local_steps=20', '--set', 'swarm.stop_after=6000']
     first = self.first('first', *flags, config=path)
     files = self.command('admit', '--new', '--count', '4', '--out', 'boxes', '--state', first.state).split()
     tickets = [f'@{self.folder / file}' for file in files]
@@ -113,7 +113,7 @@ class Removed(certified.Case):
       self.assertEqual(agent.last('status')['peers'], len(others) - 1, self.logs())
     removed.kill()
     for agent in others:
-      self.assertEqual(self.wait_end(agent), 0, self.logs())
+      self.assertEqual(self.wait_end(agent, 120), 0, self.logs())
       self.assertEqual(agent.last('finish')['reason'], 'stop_after')
     self.assertEqual(len({agent.last('finish')['log_heads'] for agent in others}), 1, self.logs())
 
