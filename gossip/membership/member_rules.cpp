@@ -110,19 +110,16 @@ void MemberRules::on_updates(const PeerId& from, const Updates& updates) {
   for (const PeerRecord& record : updates.left) on_left(record, from);
 }
 
-// In a full table of a swarm with tickets, a member of which only others speak gives way to one that speaks for itself:
-// a member may invent ids, but only a member can speak.
-bool MemberRules::has_room_for(const PeerRecord& record) {
-  if (table_.member_count() < kMembersMax || table_.is_live(record.id)) return true;
-  return context_.keys && record.id == context_.from && table_.unheard();
-}
-
 void MemberRules::on_alive(const PeerRecord& record, Source source) {
   if (record.id == own_.id()) return own_news_.on_record(record);
   if (context_.is_revoked(record.id)) return;
   MemberEntry* entry = table_.find(record.id);
   const bool is_news = !entry || record.version > entry->member.record.version;
-  const bool has_room = !is_news || has_room_for(record);
+  const bool is_full = is_news && table_.member_count() >= kMembersMax && !table_.is_live(record.id);
+  // With tickets, a member of which only others speak gives way to one that speaks for itself: a member may invent ids,
+  // but only a member can speak.
+  MemberEntry* const gives_way = is_full && context_.keys && record.id == context_.from ? table_.unheard() : nullptr;
+  const bool has_room = !is_full || gives_way;
   // What is refused anyway costs no check of a signature: it stays news, and may come without end.
   if (is_news && has_room && can_be(record, entry) && !is_genuine(context_, record, false)) return;
   if (!believable(record, entry)) return;
@@ -130,7 +127,7 @@ void MemberRules::on_alive(const PeerRecord& record, Source source) {
     ++context_.counters.table_full;
     return;
   }
-  if (is_news && !table_.is_live(record.id) && table_.member_count() >= kMembersMax) mark_dead(*table_.unheard());
+  if (gives_way) mark_dead(*gives_way);
   if (!entry) {
     if (table_.live_count() == 0) heal_schedule_.at_once();  // the first member met: ask for its whole view
     if (table_.rows().size() >= kRowsMax) reap_tombstones();

@@ -45,7 +45,6 @@ class MemberRules {
  private:
   void on_updates(const PeerId& from, const Updates& updates);
   bool can_be(const PeerRecord& record, const MemberEntry* held) const;  // by any maker
-  bool has_room_for(const PeerRecord& record);
   bool believable(const PeerRecord& record, MemberEntry* held);
   bool grows_within_reach(const PeerRecord& record, MemberEntry& held);
   uint64_t newest_generation() const;
