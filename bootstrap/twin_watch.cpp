@@ -65,6 +65,7 @@ void TwinWatch::handle(const FrameHeader& header, const Message& message) {
   const auto age = [](uint64_t generation, const Endpoint& address) { return std::pair(generation, address); };
   const bool older = age(header.generation, header.reply_to) < age(self_.version.generation, self_.endpoint);
   twin_ = Twin{header.reply_to, header.generation, older, twin_ ? twin_->found : clock_.now()};
+  if (!older) younger_ = header.reply_to;
   asked->second.silent = 0;
   asked->second.next = clock_.now() + kAskTwinEvery;
 }
@@ -127,6 +128,8 @@ const Endpoint* TwinWatch::overtaken_by() const {
 bool TwinWatch::asking() const {
   return std::any_of(asked_.begin(), asked_.end(), [](const auto& one) { return one.second.silent > 0; }) && !twin_;
 }
+
+std::optional<Endpoint> TwinWatch::take_younger() { return std::exchange(younger_, std::nullopt); }
 
 bool TwinWatch::told() const {
   return twin_ && (answered_ == twin_->address || clock_.now() - twin_->found > kTellPatience);

@@ -45,6 +45,7 @@ class TwinWatch {
 
   bool asking() const;                                            // some have neither answered nor been silent for long
   const std::optional<Twin>& twin() const { return twin_; }       // nullopt: none answers
+  std::optional<Endpoint> take_younger();                         // where one that began later has answered since
   bool told() const;                                              // the twin was answered, or has not asked for seconds
   bool disputed() const { return later_ > 0 || overtaken_ > 0; }  // members hold a later generation than this one's
   uint64_t overtaken() const { return overtaken_; }  // a later generation that members hold of no process; 0: none
@@ -72,6 +73,7 @@ class TwinWatch {
   TimePoint next_answer_;
   Endpoint answered_;                   // last
   std::optional<Twin> twin_, ended_;    // ended_: the last one that began after this process
+  std::optional<Endpoint> younger_;     // not taken yet; its farewell may come right behind its answer
   uint64_t later_ = 0, overtaken_ = 0;  // later_: what members hold, not judged yet
 };
 

@@ -358,20 +358,19 @@ void Agent::look_at_paths() {
 
 // Two processes with one key: the one that began last gives way, as the other is the one that members know.
 void Agent::look_at_twin() {
-  const auto& twin = router_.twins().twin();
-  if (!twin || leaving_) return;
-  const std::string in_use = "this identity is in use at " + twin->address.to_string() + ": ";
-  if (twin->older && !router_.twins().told()) return;
-  if (twin->older) {
-    throw std::runtime_error(
-        in_use +
-        "that process began before this one, with the same state folder or a copy of it. Stop that "
-        "one, or start this one with a folder of its own (--state NEW_FOLDER)");
+  if (leaving_) return;
+  static constexpr char kInUse[] = "this identity is in use at {}: ";
+  if (const auto younger = router_.twins().take_younger()) {
+    twin_notice_.say(
+        fmt::format(kInUse, younger->to_string()) +
+        "that process began after this one, with a copy of this agent's state folder, and ends by itself. If it "
+        "comes again, start it with a folder of its own (--state NEW_FOLDER)");
   }
-  twin_notice_.say(
-      in_use +
-      "that process began after this one, with a copy of this agent's state folder, and ends by itself. If it "
-      "comes again, start it with a folder of its own (--state NEW_FOLDER)");
+  const auto& twin = router_.twins().twin();
+  if (!twin || !twin->older || !router_.twins().told()) return;
+  throw std::runtime_error(fmt::format(kInUse, twin->address.to_string()) +
+                           "that process began before this one, with the same state folder or a copy of it. Stop that "
+                           "one, or start this one with a folder of its own (--state NEW_FOLDER)");
 }
 
 // A generation is the wall clock of a start, and a newcomer has just started.

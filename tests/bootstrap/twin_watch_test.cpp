@@ -161,6 +161,20 @@ TEST_F(TwinWatchTest, TheFarewellOfATwinEndsItAtOnceAndNamesIt) {
   EXPECT_TRUE(old.watch.disputed());
 }
 
+TEST_F(TwinWatchTest, AnAnswerIsToldThoughTheFarewellCameRightBehindIt) {
+  Process& old = add(1, 100, "10.0.0.1");
+  Process& copy = add(1, 200, "10.0.0.2");
+  const Endpoint there = copy.self.endpoint;
+  old.watch.on_record(copy.self);
+  run(10);
+  copy.watch.part(copy.self);
+  run(2);
+  EXPECT_FALSE(old.watch.twin());
+  EXPECT_EQ(old.watch.take_younger(), there);
+  EXPECT_FALSE(old.watch.take_younger()) << "nothing came since";
+  EXPECT_FALSE(copy.watch.take_younger()) << "the younger one itself";
+}
+
 TEST_F(TwinWatchTest, AMemberThatHoldsTheEndedTwinLaterIsNotAskedAboutIt) {
   Process& old = add(1, 100, "10.0.0.1");
   Process& copy = add(1, 200, "10.0.0.2");

@@ -10,7 +10,7 @@ import pathlib
 import sys
 import xml.etree.ElementTree as xml
 
-LINES_OF_ONE, LINES_OF_PROGRAM, LINE_WIDTH = 12, 40, 300
+LINES_OF_ONE, LINES_OF_PROGRAM, LINE_WIDTH = 60, 120, 300
 
 
 def owner(suite, case):
