@@ -59,7 +59,7 @@ std::function<SaveResult()> FileKeeper::copy_to_save(const Progress& progress, T
                                                      std::vector<std::byte>& memory, bool alone) {
   struct Copied {
     CheckpointMeta meta;
-    std::unique_ptr<FloatCopy> floats;
+    FloatCopy floats;
     std::vector<std::byte> trainer_state, memory;
   };
   const std::vector<ConstView> views{trainer.params(), trainer.momentum()};
@@ -67,13 +67,9 @@ std::function<SaveResult()> FileKeeper::copy_to_save(const Progress& progress, T
   const uint64_t bytes = count * sizeof(float), left = memory_left_();
   std::shared_ptr<Copied> copied;
   try {
-    std::unique_ptr<FloatCopy> floats = take_spare();
-    if (!floats || floats->count() != count) {
-      floats.reset();
-      if (left < bytes + bytes / 4) throw std::bad_alloc();
-      floats = std::make_unique<FloatCopy>(count);
-    }
-    floats->fill(views);
+    if (left < bytes + bytes / 4) throw std::bad_alloc();
+    FloatCopy floats(count);
+    floats.fill(views);
     copied = std::make_shared<Copied>(meta(progress, alone), std::move(floats), trainer.save_state());
   } catch (const std::bad_alloc&) {
     if (!std::exchange(told_of_memory_, true)) {
@@ -84,11 +80,8 @@ std::function<SaveResult()> FileKeeper::copy_to_save(const Progress& progress, T
   }
   copied->memory = std::move(memory);
   return [this, copied] {
-    FloatCopy& floats = *copied->floats;
-    SaveResult result = write({copied->meta, floats.part(0), floats.part(1), copied->trainer_state, copied->memory});
-    const std::lock_guard lock(mutex_);
-    spare_ = std::move(copied->floats);
-    return result;
+    const FloatCopy& floats = copied->floats;
+    return write({copied->meta, floats.part(0), floats.part(1), copied->trainer_state, copied->memory});
   };
 }
 
@@ -106,11 +99,6 @@ SaveResult FileKeeper::write(const CheckpointContent& content) {
   if (!served) return {"", "the checkpoint just written cannot be read back: " + problem + "; check the disk"};
   serve(std::move(served));
   return result;
-}
-
-std::unique_ptr<FloatCopy> FileKeeper::take_spare() {
-  const std::lock_guard lock(mutex_);
-  return std::move(spare_);
 }
 
 void FileKeeper::serve(std::shared_ptr<const ModelFile> model) {

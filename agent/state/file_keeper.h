@@ -10,7 +10,6 @@
 #include "agent/report/free_memory.h"
 #include "agent/state/checkpoint.h"
 #include "agent/state/file_ops.h"
-#include "agent/state/float_copy.h"
 #include "agent/state/state_keeper.h"
 
 namespace starling {
@@ -33,7 +32,6 @@ class FileKeeper final : public StateKeeper {
   CheckpointMeta meta(const Progress& progress, bool alone) const;
   SaveResult write(const CheckpointContent& content);
   void serve(std::shared_ptr<const ModelFile> model);
-  std::unique_ptr<FloatCopy> take_spare();  // null: there is none
 
   const uint64_t swarm_id_, generation_;
   const std::function<void()> mend_;
@@ -41,8 +39,7 @@ class FileKeeper final : public StateKeeper {
   CheckpointStore store_;
   bool told_of_memory_ = false;
   mutable std::mutex mutex_;
-  std::shared_ptr<const ModelFile> model_;  // guarded by mutex_, as the next
-  std::unique_ptr<FloatCopy> spare_;        // of the last copy: fresh pages would take longer than to fill them
+  std::shared_ptr<const ModelFile> model_;  // guarded by mutex_
 };
 
 }  // namespace starling

@@ -15,8 +15,7 @@ class FloatCopy {
  public:
   // Room for so many. Throws std::bad_alloc: there is no memory for them.
   explicit FloatCopy(size_t count);
-  size_t count() const { return count_; }
-  // Waits until the copies are done. REQUIRES: the views have count() in all.
+  // Waits until the copies are done. REQUIRES: the views have `count` in all.
   void fill(const std::vector<ConstView>& views);
   std::span<const float> part(size_t index) const { return parts_[index]; }  // of views[index]
 

@@ -18,6 +18,7 @@
 #include "agent/train/quadratic_trainer.h"
 #include "compression/encoder.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/sanitized.h"
 
 namespace starling {
 namespace {
@@ -133,6 +134,27 @@ TEST_F(FileKeeperGolden, AStateIsSavedWhereNoDescriptorIsLeft) {
   }
   for (const int fd : taken) ::close(fd);
   EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+uint64_t resident_bytes() {
+  uint64_t size = 0, resident = 0;  // pages
+  std::ifstream("/proc/self/statm") >> size >> resident;
+  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// Between two checkpoints an agent holds no copy of what it saved.
+TEST_F(FileKeeperGolden, TheCopyGoesBackOnceItIsWritten) {
+  if (under_asan()) GTEST_SKIP() << "a sanitizer keeps freed memory";
+  FileKeeper keeper(folder_.string(), 1, 1, 1);
+  QuadraticTrainer large{{.dimension = 10'000'000, .momentum = 0.9}, 1, 1, clock_};
+  std::vector<std::byte> memory;
+  const uint64_t before = resident_bytes(), of_copy = 80'000'000;
+  auto write = keeper.copy_to_save({1, 1, 1}, large, memory, false);
+  ASSERT_TRUE(write);
+  EXPECT_GE(resident_bytes(), before + of_copy);
+  EXPECT_EQ(write().error, "");
+  write = nullptr;
+  EXPECT_LT(resident_bytes(), before + of_copy / 4);
 }
 
 }  // namespace
