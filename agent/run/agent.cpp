@@ -303,9 +303,10 @@ Phase Agent::phase() const {
 
 MemberMeta Agent::meta() const {
   MemberMeta meta = agent_meta(options_.config.agent.name, phase(), rounds_.get());
-  if (rounds_) {  // one that ended before it heard of a later stop has ended at the earlier one
+  if (rounds_) {  // one that ended before it heard of a later stop has ended at the earlier one until it takes steps
     const uint64_t goes_to = rounds_->steps().stop_after();
-    meta.stop_after = goes_to > entry_.swarm().stop_after ? goes_to : 0;
+    const bool to_train = meta.phase == Phase::kSettling && !rounds_->steps().all_taken();
+    meta.stop_after = goes_to > entry_.swarm().stop_after && !to_train ? goes_to : 0;
   } else {
     meta.stop_after = stop_ ? stop_->raised() : options_.raised_stop;
   }
