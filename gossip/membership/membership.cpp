@@ -30,7 +30,7 @@ struct Membership::Impl {
   Impl(const MembershipOptions& options, PeerRecord record, const Clock& clock, Outbox& outbox, uint64_t rng_seed,
        uint64_t secret, Revocations* revocations, const MemberKeys* keys)
       : context{options, clock, outbox, Rng(rng_seed), secret, revocations, keys},
-        own(context, queue, health, std::move(record)) {
+        own(context, table, queue, health, std::move(record)) {
     STARLING_CHECK(options.probe_timeout < options.probe_interval && options.probe_timeout > Duration::zero());
   }
   void receive(const PeerId& from, const Ping& ping) { prober.on_ping(from, ping); }

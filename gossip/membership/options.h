@@ -15,7 +15,7 @@ struct MembershipOptions {
   double suspicion = 4;                               // times max(1, log10 n) * probe_interval
   Duration heal_interval = std::chrono::seconds(10);  // between contacts with dead members and seeds
   Duration tombstone_life = std::chrono::hours(24);
-  Duration meta_interval = std::chrono::milliseconds(500);  // own record is re-announced at most this often
+  Duration meta_interval = std::chrono::milliseconds(500);  // between statuses; longer with many members
 };
 
 inline constexpr Duration kLastWords = std::chrono::milliseconds(100);  // time for the farewell to be sent

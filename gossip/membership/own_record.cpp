@@ -1,14 +1,32 @@
 #include "gossip/membership/own_record.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "gossip/membership/record_check.h"
 #include "kernels/check.h"
 
 namespace starling {
+namespace {
 
-OwnRecord::OwnRecord(MembershipContext& context, UpdateQueue& queue, HealthScore& health, PeerRecord record)
-    : context_(context), queue_(queue), health_(health), record_(std::move(record)), announced_(context.clock.now()) {
+constexpr size_t kOftenMax = 6;  // members that announce their statuses each meta_interval
+
+// What others act on at once. While settling they wait for the first projection.
+bool is_urgent(const MemberMeta& next, const MemberMeta& last) {
+  const bool first_projection = next.phase == Phase::kSettling && last.projection.empty() && !next.projection.empty();
+  return next.phase != last.phase || next.pause != last.pause || next.stop_after != last.stop_after || first_projection;
+}
+
+}  // namespace
+
+OwnRecord::OwnRecord(MembershipContext& context, MemberTable& table, UpdateQueue& queue, HealthScore& health,
+                     PeerRecord record)
+    : context_(context),
+      table_(table),
+      queue_(queue),
+      health_(health),
+      record_(std::move(record)),
+      announced_(context.clock.now()) {
   STARLING_CHECK(!record_.id.is_zero());
   seal();
   queue_.put_alive(record_, true);
@@ -24,14 +42,10 @@ void OwnRecord::set_meta(const MemberMeta& meta) {
 
 bool OwnRecord::announce_meta() {
   if (!pending_meta_ || leaving_ || record_.version.incarnation >= kIncarnationMax) return false;
-  // While settling, others wait for the first projection.
-  const bool first_projection =
-      pending_meta_->phase == Phase::kSettling && record_.meta.projection.empty() && !pending_meta_->projection.empty();
-  const bool new_phase =
-      pending_meta_->phase != record_.meta.phase || pending_meta_->pause != record_.meta.pause || first_projection;
-  if (!new_phase && context_.clock.now() < announced_ + context_.options.meta_interval) return false;
+  const bool urgent = is_urgent(*pending_meta_, record_.meta);
+  if (!urgent && context_.clock.now() < next_status()) return false;
   announce(false);
-  return new_phase;
+  return urgent;
 }
 
 bool OwnRecord::refute() {
@@ -73,8 +87,14 @@ void OwnRecord::seal() {
   if (context_.keys) context_.keys->seal(record_);
 }
 
-TimePoint OwnRecord::next_deadline() const {
-  return pending_meta_ && !leaving_ ? announced_ + context_.options.meta_interval : TimePoint::max();
+TimePoint OwnRecord::next_deadline() const { return pending_meta_ && !leaving_ ? next_status() : TimePoint::max(); }
+
+// Every member passes on every status. So of many members each announces rarely, but not while others wait for what its
+// model has become. Only those count that answered: others may be invented.
+TimePoint OwnRecord::next_status() const {
+  const bool settling = pending_meta_ && pending_meta_->phase == Phase::kSettling;
+  const size_t often = settling ? kOftenMax : std::max(table_.proven().size() + 1, kOftenMax);
+  return announced_ + context_.options.meta_interval * often / kOftenMax;
 }
 
 void OwnRecord::announce(bool urgent) {

@@ -7,6 +7,7 @@
 
 #include "gossip/membership/context.h"
 #include "gossip/membership/health_score.h"
+#include "gossip/membership/member_table.h"
 #include "gossip/membership/update_queue.h"
 #include "gossip/peer.h"
 
@@ -14,8 +15,9 @@ namespace starling {
 
 class OwnRecord {
  public:
-  // New versions go into `queue`; a refutation worsens `health`.
-  OwnRecord(MembershipContext& context, UpdateQueue& queue, HealthScore& health, PeerRecord record);
+  // New versions go into `queue`; a refutation worsens `health`. With the members of `table` that answer statuses
+  // become rarer.
+  OwnRecord(MembershipContext& context, MemberTable& table, UpdateQueue& queue, HealthScore& health, PeerRecord record);
   OwnRecord(const OwnRecord&) = delete;
   OwnRecord& operator=(const OwnRecord&) = delete;
 
@@ -26,7 +28,7 @@ class OwnRecord {
   bool leaving() const { return leaving_; }
 
   void set_meta(const MemberMeta& meta);  // announced later, by announce_meta()
-  // Announces a pending status if it is due. True: its phase is new and should be sent at once, not with a probe.
+  // Announces a pending status if it is due. True: it should be sent at once, not with a probe.
   bool announce_meta();
   bool refute();  // false: this agent is leaving, or its incarnation has reached the limit
   // As refute(), with an incarnation above `incarnation`, which was forged.
@@ -36,10 +38,12 @@ class OwnRecord {
   TimePoint next_deadline() const;
 
  private:
+  TimePoint next_status() const;
   void announce(bool urgent);
   void seal();  // after each change
 
   MembershipContext& context_;
+  MemberTable& table_;
   UpdateQueue& queue_;
   HealthScore& health_;
   PeerRecord record_;

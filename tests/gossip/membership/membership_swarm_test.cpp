@@ -247,7 +247,7 @@ TEST(MembershipSwarm, StatusReachesEverybody) {
         }
         return true;
       },
-      seconds(10)));
+      seconds(20)));
 }
 
 TEST(MembershipSwarm, TheSameSeedGivesTheSameFrames) {

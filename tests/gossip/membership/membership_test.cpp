@@ -645,6 +645,35 @@ TEST_F(MembershipTest, StatusIsAnnouncedAtMostOncePerInterval) {
   EXPECT_EQ(members->self().version.incarnation, settled) << "nothing changed";
 }
 
+TEST_F(MembershipTest, OfManyMembersEachAnnouncesItsStatusRarelyButNotItsPhaseAndItsStop) {
+  add(1, 60);
+  run_for(seconds(120));  // all have answered
+  const uint32_t before = members->self().version.incarnation;
+  MemberMeta meta = members->self().meta;
+  const auto step = [&] {
+    ++meta.steps;
+    members->update_self(meta);
+    run_for(milliseconds(10));
+  };
+  for (int i = 0; i < 1500; ++i) step();
+  const uint32_t during = members->self().version.incarnation - before;
+  EXPECT_GE(during, 2u);
+  EXPECT_LE(during, 4u) << "60 members at 5 s each send as much as 6 at 500 ms";
+  outbox.take_all<Gossip>();
+  const auto told_at_once = [&] {
+    members->update_self(meta);
+    return outbox.take_all<Gossip>().size();
+  };
+  meta.phase = Phase::kSettling;
+  EXPECT_GE(told_at_once(), 59u);
+  meta.stop_after = 5000;
+  EXPECT_GE(told_at_once(), 59u);
+  EXPECT_EQ(members->self().meta.stop_after, 5000u);
+  const uint32_t settling = members->self().version.incarnation;
+  for (int i = 0; i < 200; ++i) step();
+  EXPECT_GE(members->self().version.incarnation, settling + 3) << "while settling others wait for it";
+}
+
 TEST_F(MembershipTest, LeavingTellsEverybodyAndStopsRefuting) {
   add(1, 5);
   gossip(2, {.left = {record_of(3)}});
