@@ -33,10 +33,12 @@ def config_text(
   deadlines="deadline_min: 2s, deadline_max: 5s",
   topology="matching",
   source="params",
+  trust="open",
 ):
   return f"""
 swarm:
   name: bench
+  trust: {trust}
   model: {{kind: {model}, dimension: {dimension}}}
   optimizer: {{kind: sgd, learning_rate: {learning_rate}, momentum: 0}}
   local_steps: {local_steps}
@@ -149,6 +151,9 @@ class Swarm:
     self.agents = []
     self.add(["--config", str(self.config), *arguments])
     self.address = self.agents[0].wait_for("start", 30)["endpoint"]
+    ticket = self.agents[0].folder / "state" / "ticket"
+    if ticket.exists():
+      self.address = f"@{ticket}"
     for _ in range(agents - 1):
       self.add(["--config", str(self.config), "--bootstrap", self.address, *arguments])
     for agent in self.agents:
