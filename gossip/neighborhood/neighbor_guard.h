@@ -57,15 +57,16 @@ class NeighborGuard {
       if (refused[i]) continue;
       if (times > 1 && !alone) known_.drawn(one.peer, one.distance, 0.05 / kRounds);
       if (times <= 1) known_.near(one.peer);
-      if (distance > 0 && (times <= 1 || alone)) past_.add(distance);
     }
+    if (const double nearer = lower_median(in_paces); nearer > 0) past_.add(nearer);
     return scales;
   }
 
   void forget(const PeerId& peer) { known_.forget(peer); }
 
  private:
-  RobustWindow past_;  // distances that counted whole, in paces
+  // Of each round the lower median, in paces. A liar just within the bound would raise it with what it brings itself.
+  RobustWindow past_;
   StagnationCheck known_{kRounds};
 };
 
