@@ -68,8 +68,8 @@ void AgreedSwarm::adopt(const std::string& text, const std::string& signature) {
   config_ = agreed.swarm;
   genesis_hash_ = agreed.genesis_hash_hex;
   router_.membership().set_options(config_.membership);
-  spdlog::info("adopted the settings of swarm '{}' (id {:016x}): {} params by {}", config_.name, router_.swarm_id(),
-               codec_name(config_.exchange.codec), config_.model.kind);
+  spdlog::info("adopted the settings of swarm '{}' (id {:016x}), model {}", config_.name, router_.swarm_id(),
+               config_.model.kind);
 }
 
 void AgreedSwarm::genesis_drawn(const std::string& own_hash) {
