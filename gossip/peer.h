@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <compare>
 #include <cstdint>
 #include <cstring>
@@ -16,7 +17,19 @@ namespace starling {
 // The agent's Ed25519 public key: the only name a peer has.
 struct PeerId {
   std::array<uint8_t, 32> bytes{};
-  auto operator<=>(const PeerId&) const = default;
+  bool operator==(const PeerId&) const = default;
+  // By bytes. The first that differ decide, and are nearly always among the first eight.
+  std::strong_ordering operator<=>(const PeerId& other) const {
+    uint64_t mine, theirs;
+    std::memcpy(&mine, bytes.data(), sizeof mine);
+    std::memcpy(&theirs, other.bytes.data(), sizeof theirs);
+    if (mine == theirs) return bytes <=> other.bytes;
+    if constexpr (std::endian::native == std::endian::little) {
+      mine = __builtin_bswap64(mine);
+      theirs = __builtin_bswap64(theirs);
+    }
+    return mine <=> theirs;
+  }
   bool is_zero() const { return *this == PeerId{}; }
   std::string hex() const;         // 64 digits
   std::string short_name() const;  // the first 8 digits, for people

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "gossip/rng.h"
+
 namespace starling {
 namespace {
 
@@ -15,6 +17,20 @@ TEST(PeerId, HexGoesBothWays) {
   std::string upper = id.hex();
   for (char& c : upper) c = static_cast<char>(std::toupper(c));
   EXPECT_EQ(PeerId::parse(upper), id);
+}
+
+TEST(PeerId, IdsAreOrderedByTheirBytes) {
+  Rng rng(1);
+  for (int i = 0; i < 2000; ++i) {
+    PeerId a, b;
+    for (uint8_t& byte : a.bytes) byte = static_cast<uint8_t>(rng.below(256));
+    b = a;
+    for (uint64_t change = rng.below(3); change > 0; --change) {
+      b.bytes[rng.below(b.bytes.size())] = static_cast<uint8_t>(rng.below(256));
+    }
+    EXPECT_EQ(a <=> b, a.bytes <=> b.bytes) << a.hex() << " " << b.hex();
+    EXPECT_EQ(a == b, a.bytes == b.bytes);
+  }
 }
 
 TEST(PeerId, RefusesWhatIsNotExactly64Digits) {
