@@ -30,6 +30,12 @@ bool moves_its_cursor(std::FILE* out) {
   return isatty(fileno(out)) == 1 && kind != nullptr && *kind != '\0' && std::string_view(kind) != "dumb";
 }
 
+// False where the terminal is not that of this process's session, which has no jobs.
+bool in_background(std::FILE* out) {
+  const pid_t front = tcgetpgrp(fileno(out));
+  return front > 0 && front != getpgrp();
+}
+
 }  // namespace
 
 std::string plain(std::string text) {
@@ -58,6 +64,8 @@ size_t Redrawn::columns() const { return size_of(out_).ws_col; }
 
 void Redrawn::print(std::string text, std::vector<std::string> lines) {
   if (text.empty() && writer_.waiting() > kWaitingMax) return;
+  const bool draws = terminal_ && !in_background(out_);
+  if (!draws) keep();
   const uint64_t lost = writer_.lost();
   if (lost > lost_said_) {
     text = fmt::format("... {} lines are missing so far: their reader stood still, or they could not be written ({})\n",
@@ -66,7 +74,7 @@ void Redrawn::print(std::string text, std::vector<std::string> lines) {
   }
   std::vector<size_t> widths;
   text = erasure() + text;  // in one write with the lines, so that nothing flickers
-  if (terminal_) {
+  if (draws) {
     const winsize size = size_of(out_);
     const size_t rows = std::max<size_t>(2, size.ws_row) - 1;  // the last one is the cursor's
     if (lines.size() > rows) {

@@ -33,6 +33,7 @@ class Redrawn {
   // Prints `text`, whole lines that stay, in place of the drawn lines, and `lines` below it. On a terminal those renew
   // themselves: they are cut to its width, and their number to its height. Elsewhere they are left out. The cursor
   // stands on a fresh line below, so that what another writes there, and an end of any kind, leave them as they are.
+  // A job in the background draws none: what stands there is the shell's.
   void print(std::string text, std::vector<std::string> lines = {});
   void draw(std::vector<std::string> lines) { print("", std::move(lines)); }  // left out where much waits
   void keep() { widths_.clear(); }                                            // leaves them as they stand

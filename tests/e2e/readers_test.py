@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import termios
 
+import status_test
 import swarm
 
 PIPE_BYTES = 4096
@@ -238,40 +240,79 @@ class Signals(swarm.Case):
   def inner_catches(self, pid):
     return self.mask(pid, 'SigCgt') & 1 << (signal.SIGINT - 1)
 
-  def test_stopped_and_continued(self):
-    _, agents = self.swarm(2, self.quadratic())
-    stopped, other = agents
-    stopped.send(signal.SIGSTOP)  # SIGTSTP stops no leader of a session
-    self.wait(lambda: other.last('member', peer=stopped.peer(), change='died'), 'the other to miss it')
-    stopped.send(signal.SIGCONT)
-    self.wait_log(stopped, 'continued after a stop')
-    done = stopped.done()
-    self.wait(lambda: stopped.done() > done + 5, 'exchanges again')
 
-  def test_a_background_job_of_a_terminal_that_stops_writers_goes_on(self):
-    """stty tostop: a write from the background sends SIGTTOU, which stops a process by default."""
-    ours, theirs = pty.openpty()
-    self.addCleanup(os.close, ours)
-    self.addCleanup(os.close, theirs)
-    modes = termios.tcgetattr(theirs)
-    modes[3] |= termios.TOSTOP
-    termios.tcsetattr(theirs, termios.TCSANOW, modes)
-    leader = (
-      'import ctypes, fcntl, os, subprocess, sys, termios\n'
-      'os.setsid(); fcntl.ioctl(2, termios.TIOCSCTTY, 0)\n'
-      'apart = lambda: (os.setpgrp(), ctypes.CDLL(None).prctl(1, 9))\n'
-      'sys.exit(subprocess.Popen(sys.argv[1:], preexec_fn=apart).wait())\n'
+class Jobs(swarm.Case):
+  """An agent that a person starts from a shell, on its terminal."""
+
+  done, events = swarm.Process.done, swarm.Process.events
+
+  def job(self):
+    """The agent, by what the kernel calls its state; empty: it has ended."""
+    try:
+      return pathlib.Path(f'/proc/{self.pid}/stat').read_text().rpartition(')')[2].split()[0]
+    except OSError:
+      return ''
+
+  def found(self):
+    """The process of the job; it would outlive the shell."""
+    shell = self.shell.child.pid
+    children = pathlib.Path(f'/proc/{shell}/task/{shell}/children').read_text().split()
+    if children:
+      self.pid = int(children[0])
+      self.addCleanup(lambda: self.job() and os.kill(self.pid, signal.SIGKILL))
+    return children
+
+  def goes_on(self, exchanges=5):
+    done = self.done()
+    self.wait(lambda: self.done() >= done + exchanges, 'exchanges of the job')
+    self.assertNotEqual(self.job(), 'T', self.shell.log())
+
+  def stop(self):
+    self.shell.type('\x1a')
+    self.wait(lambda: self.job() == 'T', 'the job to stop')
+
+  def test_one_is_stopped_and_goes_on_in_front_and_behind(self):
+    port = swarm.free_port_pair()
+    other = self.agent('other', '--config', self.quadratic(), '--listen', f'127.0.0.1:{port}')
+    self.wait_log(other, 'join with')
+    self.shell = shell = status_test.Screen(
+      ['--norc', '--noprofile', '--noediting', '-i'], 140, program='bash', jobs=True
     )
-    agent = self.agent(
-      'a',
-      *('--config', self.quadratic()),
-      wrapper=['python3', '-c', leader],
-      streams={'stdout': theirs, 'stderr': theirs},
-      session=False,
-    )
-    self.joined(agent)
-    begun = agent.steps()
-    self.wait(lambda: agent.steps() > begun + 100, 'steps from the background')
+    self.processes.append(shell)
+    self.metrics_path = self.folder / 'metrics'
+    words = ['agent', '--bootstrap', f'127.0.0.1:{port}', '--listen', '127.0.0.1:0', '--state', self.folder / 'job']
+    words += ['--metrics', self.metrics_path, '--set', 'agent.metrics_every=0s']
+    shell.type(' '.join(map(str, [swarm.PROGRAM, *words])) + '\n')
+    self.wait(self.found, 'the job')
+    progress = re.compile(r'step \d+ ')
+    self.wait(lambda: progress.match(shell.row(-2)), 'a line of progress')
+
+    self.stop()
+    self.wait(lambda: other.last('member', change='died'), 'the other to miss it')
+    shell.type('bg\n')
+    self.wait(lambda: 'continued after a stop' in shell.log(), 'the word of it')
+    self.goes_on()
+    shell.type('\n')
+    self.wait(lambda: re.fullmatch(r'bash\S+ ', shell.row(-1)), 'a prompt of its own')
+    shell.type('echo what a person')  # while the line of progress would renew itself twice
+    swarm.pause(2)
+    shell.type(' types\n')
+    self.wait(lambda: 'what a person types' in shell.rows(), 'the answer of the shell')
+    prompted = [row for row in shell.rows() if re.fullmatch(r'bash\S+ echo what a person types', row)]
+    self.assertEqual(len(prompted), 1, shell.log())
+    shell.type('stty tostop\n')  # who writes from behind is stopped, by default
+    swarm.pause(2)
+    self.goes_on()
+
+    shell.type('fg\n')
+    self.wait(lambda: progress.match(shell.row(-2)), 'a line of progress in front')
+    self.stop()
+    shell.type('fg\n')
+    self.goes_on()
+    self.wait(lambda: progress.match(shell.row(-2)), 'a line of progress once more')
+    self.assertEqual(sum('Stopped' in row for row in shell.rows()), 2, shell.log())
+    shell.type('\x03')
+    self.wait(lambda: not self.job() and 'leaving at step' in shell.log(), 'its end')
 
 
 if __name__ == '__main__':

@@ -18,24 +18,36 @@ SCREEN_COLUMNS, SCREEN_ROWS = 80, 24
 
 
 class Screen:
-  """A process in a pseudo-terminal, and what stands on its screen: rows of text, as far as this program's codes go."""
+  """A process in a pseudo-terminal, and what stands on its screen: rows of text, as far as this program's codes go.
 
-  def __init__(self, arguments, columns=SCREEN_COLUMNS, term='xterm'):
+  jobs: the terminal is its session's own, so that the process can be a shell with jobs.
+  """
+
+  def __init__(self, arguments, columns=SCREEN_COLUMNS, term='xterm', program=swarm.PROGRAM, jobs=False):
     self.output = b''
-    outer, inner = pty.openpty()
+    self.keyboard, inner = outer, inner = pty.openpty()
+
+    def prepare():
+      if jobs:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+      swarm.die_with_parent()
+
     fcntl.ioctl(outer, termios.TIOCSWINSZ, struct.pack('HHHH', SCREEN_ROWS, columns, 0, 0))
     self.child = subprocess.Popen(
-      [swarm.PROGRAM] + [str(argument) for argument in arguments],
+      [program] + [str(argument) for argument in arguments],
       stdin=inner,
       stdout=inner,
       stderr=inner,
       start_new_session=True,
-      preexec_fn=swarm.die_with_parent,
+      preexec_fn=prepare,
       env={**swarm.PACE, **os.environ, 'TERM': term},
     )
     os.close(inner)
     self.reader = threading.Thread(target=self.read, args=[outer], daemon=True)
     self.reader.start()
+
+  def type(self, text):
+    os.write(self.keyboard, text.encode())
 
   def read(self, outer):
     while True:
