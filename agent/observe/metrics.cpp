@@ -19,6 +19,16 @@ namespace starling {
 
 namespace {
 
+// Or -1, and `errno` says why; 0: it is no regular file. Another process may have made the file.
+int open_lines(const std::string& path) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+  struct stat info{};
+  if (fd < 0 || (fstat(fd, &info) == 0 && S_ISREG(info.st_mode))) return fd;
+  close(fd);
+  errno = 0;
+  return -1;
+}
+
 // On the writing thread.
 class Lines {
  public:
@@ -31,7 +41,8 @@ class Lines {
 
  private:
   void rotate();
-  bool begin_file();  // false: the old one is kept; `errno` says why
+  bool elsewhere() const;  // the name leads to no file, or to another one
+  bool begin_file();       // false: the old one is kept; `errno` says why
 
   const std::string path_;
   const uint64_t bytes_max_;
@@ -46,8 +57,16 @@ void Lines::rotate() {
   if (std::rename(path_.c_str(), (path_ + ".1").c_str()) == 0) (void)begin_file();
 }
 
+// Somebody removed the file, or gave it another name, as logrotate(8) does.
+bool Lines::elsewhere() const {
+  struct stat ours{}, named{};
+  if (fstat(fd_, &ours) != 0) return false;
+  if (lstat(path_.c_str(), &named) != 0) return errno == ENOENT || errno == ENOTDIR;
+  return ours.st_ino != named.st_ino || ours.st_dev != named.st_dev;
+}
+
 bool Lines::begin_file() {
-  const int fd = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_EXCL | O_CLOEXEC, 0600);
+  const int fd = open_lines(path_);
   if (fd < 0) return false;
   close(fd_);
   fd_ = fd;
@@ -59,10 +78,12 @@ bool Lines::begin_file() {
 // continue the part.
 std::string Lines::write(const std::string& line) {
   rotate();
-  struct stat info{};
-  const bool removed = fstat(fd_, &info) == 0 && info.st_nlink == 0;  // the kernel would take the line all the same
-  if (removed && !begin_file())
-    return "the file was removed, and making it again gives: " + MetricsFile::why_lost(errno);
+  if (elsewhere() && !begin_file()) {
+    const int why = errno;
+    struct stat info{};  // a file without any name would take the line all the same
+    if (fstat(fd_, &info) == 0 && info.st_nlink == 0)
+      return "the file was removed, and making it again gives: " + MetricsFile::why_lost(why);
+  }
   const std::string text = (torn_ ? "\n" : "") + line;
   for (size_t begin = 0; begin < text.size();) {
     const ssize_t written = ::write(fd_, text.data() + begin, text.size() - begin);
@@ -78,17 +99,15 @@ std::string Lines::write(const std::string& line) {
 
 MetricsFile::MetricsFile(const std::string& path, uint64_t bytes_max) {
   if (path.empty()) return;
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-  struct stat info{};
-  if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+  const int fd = open_lines(path);
+  if (fd >= 0) {
     const auto lines = std::make_shared<Lines>(path, fd, bytes_max);
     writer_ = std::make_unique<QueuedWriter>([lines](const std::string& line) { return lines->write(line); });
     return;
   }
   std::string cause = std::strerror(errno);
-  if (fd >= 0 || errno == ENXIO) cause = "it is no regular file";  // ENXIO: a FIFO that nobody reads
-  if (fd < 0 && errno == ELOOP) cause = "it is a symbolic link, which is not followed";
-  if (fd >= 0) close(fd);
+  if (errno == 0 || errno == ENXIO) cause = "it is no regular file";  // ENXIO: a FIFO that nobody reads
+  if (errno == ELOOP) cause = "it is a symbolic link, which is not followed";
   throw std::runtime_error("cannot write metrics to " + path + ": " + cause + "; choose another file with --metrics");
 }
 

@@ -99,6 +99,31 @@ TEST(MetricsFile, IsMadeAgainAfterItWasRemoved) {
   EXPECT_FALSE(std::getline(file, line));
 }
 
+// As logrotate(8) does, which makes another one of the name and removes the old one later.
+TEST(MetricsFile, FollowsItsNameWhereTheFileGetsAnother) {
+  const Folder folder;
+  const std::string path = folder.path() + "/metrics.jsonl";
+  MetricsFile metrics(path);
+  const auto write = [&](uint64_t steps) {
+    metrics.on(BecameSick{steps, "because"});
+    metrics.flush(kLong);
+  };
+  write(1);
+  fs::rename(path, path + ".old");
+  write(2);
+  const uintmax_t size = fs::file_size(path);
+  EXPECT_EQ(fs::file_size(path + ".old"), size);
+  fs::rename(path, path + ".old");
+  std::ofstream(path) << "";
+  write(3);
+  EXPECT_EQ(fs::file_size(path), size);
+  fs::remove(path);
+  ASSERT_TRUE(fs::create_directory(path));
+  fs::remove(path + ".old");
+  write(4);
+  EXPECT_EQ(metrics.failed_writes(), 1u) << "there is no such file";
+}
+
 // Lines to a removed file reach nobody.
 TEST(MetricsFile, CountsTheLinesAfterItsFolderWasRemoved) {
   const Folder folder;
