@@ -41,7 +41,10 @@ void TwinWatch::ask(const Endpoint& address) {
 }
 
 void TwinWatch::on_record(const PeerRecord& record) {
-  if (record.version.generation > self_.version.generation) later_ = std::max(later_, record.version.generation);
+  if (record.version.generation > self_.version.generation) {
+    later_ = std::max(later_, record.version.generation);
+    if (record.endpoint == self_.endpoint) here_ = std::max(here_, record.version.generation);
+  }
   const bool ended = ended_ && ended_->address == record.endpoint && ended_->generation == record.version.generation;
   if (!ended) ask(record.endpoint);
 }

@@ -3,6 +3,8 @@
 // its answer: the identity is in use twice.
 // Where none answers, this agent has to begin again above the record's generation, since members take no lower one.
 // A twin that ends says so to this agent alone: to the members a farewell of the id would be this agent's own.
+// Two processes under one address cannot ask each other. Where a later process takes the place of an earlier one, that
+// begins again with the number above the later one's. No start by a clock has it, so the later one knows.
 // A state machine. Any sender may cause a few pings a second, no more.
 #pragma once
 
@@ -50,6 +52,9 @@ class TwinWatch {
   bool disputed() const { return later_ > 0 || overtaken_ > 0; }  // members hold a later generation than this one's
   uint64_t overtaken() const { return overtaken_; }  // a later generation that members hold of no process; 0: none
   const Endpoint* overtaken_by() const;  // where the process of that generation ran; nullptr: it never answered
+  bool overtaken_here() const { return overtaken_ > 0 && overtaken_ == here_; }  // its record names the own address
+  // A process at the own address, which began before this one, has begun again above it.
+  bool taken_back() const { return here_ == self_.version.generation + 1; }
 
  private:
   struct Asked {
@@ -75,6 +80,7 @@ class TwinWatch {
   std::optional<Twin> twin_, ended_;    // ended_: the last one that began after this process
   std::optional<Endpoint> younger_;     // not taken yet; its farewell may come right behind its answer
   uint64_t later_ = 0, overtaken_ = 0;  // later_: what members hold, not judged yet
+  uint64_t here_ = 0;                   // the latest that a record with the own address has
 };
 
 }  // namespace starling

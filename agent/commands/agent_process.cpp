@@ -189,7 +189,7 @@ int run_agent_once(const Config& config, bool again) {
   TerminalLine line;  // outlives all threads that log
   StopSignals signals;
   const SteadyClock clock;
-  const StatePlace place(config.agent.state, given_identity(config.agent));
+  const StatePlace place(config.agent.state, given_identity(config.agent), again);
   MetricsFile metrics(config.agent.metrics);
   ProgressLog progress(clock, line);
   Log log;

@@ -37,7 +37,7 @@ std::optional<Endpoint> last_address_of(const std::string& folder) {
   return Endpoint::parse(text);
 }
 
-StatePlace::StatePlace(const std::string& folder, const KeySeed* identity) : folder_(folder) {
+StatePlace::StatePlace(const std::string& folder, const KeySeed* identity, bool again) : folder_(folder) {
   locks_.push_back(std::make_unique<DirectoryLock>(folder));
   if (identity) store_identity(folder, *identity);
   std::string remark;
@@ -47,7 +47,7 @@ StatePlace::StatePlace(const std::string& folder, const KeySeed* identity) : fol
     last_address_ = last_address_of(folder);
   } catch (const std::runtime_error&) {  // a new one is stored, or that fails with the cause
   }
-  generation_ = next_generation(folder);
+  generation_ = next_generation(folder, !again);
   if (auto key = load_swarm_key(folder, &remark)) swarm_key_ = std::make_unique<Identity>(*std::move(key));
   if (!remark.empty()) spdlog::warn("{}", remark);
   certified_ = swarm_key_ && holds_admissions(folder);

@@ -21,8 +21,9 @@ namespace starling {
 // made, another agent holds it, the key is readable by others.
 class StatePlace {
  public:
-  // `identity`: for a folder that has none yet; null: one is made.
-  explicit StatePlace(const std::string& folder, const KeySeed* identity = nullptr);
+  // `identity`: for a folder that has none yet; null: one is made. `again`: another life of one process, with
+  // the generation after exceed()'s.
+  explicit StatePlace(const std::string& folder, const KeySeed* identity = nullptr, bool again = false);
   ~StatePlace();
   const std::string& folder() const { return folder_; }
   const PeerId& id() const { return identity_->id(); }

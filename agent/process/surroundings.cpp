@@ -17,6 +17,11 @@ constexpr Duration kLookEvery = std::chrono::seconds(1);
 constexpr Duration kDoubtEvery = std::chrono::seconds(15);
 constexpr Duration kBetweenLives = std::chrono::minutes(1);  // a forger may cause no more of them
 
+uint64_t unix_ms() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
 }  // namespace
 
 Surroundings::Surroundings(Agent& agent, const StatePlace& place, AddressWatch& addresses, const Clock& clock,
@@ -87,6 +92,12 @@ void Surroundings::begin_again() {
   } else {
     spdlog::warn(
         "members hold another process of this agent, which began {} by its clock; this one began {}. One of the two "
+  } else if (agent_.router().twins().overtaken_here() && agent_.overtaken() <= unix_ms()) {
+    spdlog::warn(
+        "this identity is in use at {}: a process with a copy of this state folder has this agent's address, and "
+        "members reach now one, now the other. This agent takes its place back. Stop one of the two, or start it with "
+        "a folder of its own (--state NEW_FOLDER) and another port",
+        agent_.router().membership().self().endpoint.to_string());
         "clocks was wrong. This agent begins again above that number, and stores it",
         clock_text(agent_.overtaken()), clock_text(place_.generation()));
   }

@@ -367,6 +367,13 @@ void Agent::look_at_twin() {
         "that process began after this one, with a copy of this agent's state folder, and ends by itself. If it "
         "comes again, start it with a folder of its own (--state NEW_FOLDER)");
   }
+  if (options_.keys && router_.twins().taken_back()) {  // that is signed
+    throw std::runtime_error(
+        fmt::format(kInUse, router_.membership().self().endpoint.to_string()) +
+        "a process that began before this one, with the same state folder or a copy of it, has the "
+        "same address. Stop that one, or start this one with a folder of its own (--state "
+        "NEW_FOLDER) and another port");
+  }
   const auto& twin = router_.twins().twin();
   if (!twin || !twin->older || !router_.twins().told()) return;
   throw std::runtime_error(fmt::format(kInUse, twin->address.to_string()) +

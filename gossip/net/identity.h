@@ -68,9 +68,9 @@ std::optional<Identity> load_swarm_key(const std::filesystem::path& dir, std::st
 void store_swarm_key(const std::filesystem::path& dir, const Identity& key);
 
 // A number greater than every one returned for this folder before. It is on disk before it is returned, so a restarted
-// agent is never taken for its earlier process. It follows the wall clock, so it still grows if the file was lost.
-// Throws std::runtime_error.
-uint64_t next_generation(const std::filesystem::path& dir);
+// agent is never taken for its earlier process. It follows the wall clock, so it still grows if the file was lost;
+// without `by_clock` it is the last one or what was stored, plus one. Throws std::runtime_error.
+uint64_t next_generation(const std::filesystem::path& dir, bool by_clock = true);
 
 // The next one is greater than `generation` too. Likewise.
 void store_generation(const std::filesystem::path& dir, uint64_t generation);

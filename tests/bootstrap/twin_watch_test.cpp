@@ -217,6 +217,22 @@ TEST_F(TwinWatchTest, TheOwnAddressByAnotherNameIsNone) {
   EXPECT_EQ(mine.watch.overtaken(), 300u);
 }
 
+// Two under one address: each begins again above the other, and only the number of a start tells which one was first.
+TEST_F(TwinWatchTest, ATwinAtTheOwnAddressTakesItsPlaceBack) {
+  Process& old = add(1, 100, "10.0.0.1");
+  old.watch.on_record({id, {200, 0}, old.self.endpoint, {}});
+  run(1);
+  EXPECT_EQ(old.watch.overtaken(), 200u);
+  EXPECT_TRUE(old.watch.overtaken_here());
+  EXPECT_FALSE(old.watch.taken_back()) << "that one began by its clock";
+  Process& copy = add(1, 200, "10.0.0.1");
+  copy.watch.on_record({id, {201, 0}, copy.self.endpoint, {}});
+  EXPECT_TRUE(copy.watch.taken_back());
+  Process& elsewhere = add(1, 200, "10.0.0.2");
+  elsewhere.watch.on_record({id, {201, 0}, copy.self.endpoint, {}});
+  EXPECT_FALSE(elsewhere.watch.taken_back()) << "that one can be asked";
+}
+
 TEST_F(TwinWatchTest, AFloodOfForgedFramesCausesAFewPings) {
   Process& mine = add(1, 100, "10.0.0.1");
   for (uint32_t i = 0; i < 10'000; ++i) {

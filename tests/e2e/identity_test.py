@@ -1,7 +1,10 @@
 """Wrong clocks, in this life or in an earlier one, and an identity that is in use twice. Nobody is locked out, and each
 side says what it is."""
 
+import contextlib
 import shutil
+import socket
+import threading
 import time
 
 import certified
@@ -13,6 +16,51 @@ TWICE_S = 20  # within which both say so
 
 def now_ms():
   return int(time.time() * 1000)
+
+
+class Front:
+  """One address in front of two processes, as of a router that hides both: it leads to one of them at a time."""
+
+  def __init__(self, port):
+    self.address, self.to, self.links = f'127.0.0.1:{port}', None, []
+    self.listeners = [socket.create_server(('127.0.0.1', port + bulk)) for bulk in (0, 1)]
+    for bulk, listener in enumerate(self.listeners):
+      threading.Thread(target=self.accept, args=[listener, bulk], daemon=True).start()
+
+  def accept(self, listener, bulk):
+    with contextlib.suppress(OSError):  # once it is closed
+      while True:
+        outer = listener.accept()[0]
+        try:
+          inner = socket.create_connection(('127.0.0.1', self.to + bulk))
+        except OSError:
+          outer.close()
+          continue
+        self.links.append((outer, inner))
+        for ends in ((outer, inner), (inner, outer)):
+          threading.Thread(target=self.carry, args=ends, daemon=True).start()
+
+  def carry(self, source, sink):
+    with contextlib.suppress(OSError):
+      while part := source.recv(65536):
+        sink.sendall(part)
+    self.cut(source, sink)
+
+  def cut(self, *ends):
+    for end in ends:
+      with contextlib.suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
+
+  def lead_to(self, port):
+    self.to = port
+    for link in self.links:
+      self.cut(*link)
+
+  def close(self):
+    for end in self.listeners:
+      self.cut(end)
+      end.close()
+    self.lead_to(None)
 
 
 class Clocks(swarm.Case):
@@ -152,6 +200,44 @@ class Twice(certified.Case):
     self.wait(lambda: sum(twin.running() for twin in twins) == 1, 'one of the two to end', TWICE_S)
     for twin, other in (twins, twins[::-1]):
       self.wait_log(twin, 'this identity is in use at ' + other.address(), seconds=TWICE_S)
+
+  def behind_one_address(self):
+    """A swarm, a member `b` of it behind an address that the copy of its folder will have too, and their ports."""
+    ports = [self.free_pair() for _ in range(3)]
+    front = Front(ports[0])
+    self.addCleanup(front.close)
+    front.lead_to(ports[1])
+    a = self.first('a')
+    listen = [['--listen', f'127.0.0.1:{port}', '--advertise', front.address] for port in ports[1:]]
+    b = self.joiner('b', self.ticket(a, 'b'), *listen[0])
+    self.trained([a, b], 5)
+    copy = self.agent('copy', *listen[1], state=self.copy(b))
+    return front, a, b, copy, ports[1:]
+
+  def free_pair(self):
+    self.taken = getattr(self, 'taken', set())
+    while (port := swarm.free_port_pair() + 2 * len(self.taken)) in self.taken:
+      pass
+    self.taken.add(port)
+    return port
+
+  def test_two_behind_one_address(self):
+    """Neither can ask the other, as each is at the address itself."""
+    front, a, b, copy, (port_of_b, port_of_copy) = self.behind_one_address()
+    in_use = 'this identity is in use at ' + front.address
+    front.lead_to(port_of_copy)
+    self.trained([a, copy])
+    front.lead_to(port_of_b)
+    self.wait_log(b, in_use, seconds=TWICE_S)
+    self.trained([a, b])
+    front.lead_to(port_of_copy)
+    self.assertEqual(self.wait_end(copy, TWICE_S), 1, self.logs())
+    self.assertIn(in_use, copy.log())
+    front.lead_to(port_of_b)
+    self.trained([a, b])
+    self.assert_all_run([a, b])
+    for process in (b, copy):
+      self.assertNotIn('clocks was wrong', process.log())
 
 
 if __name__ == '__main__':

@@ -132,6 +132,8 @@ TEST_F(IdentityTest, GenerationsGrow) {
   uint64_t stored = 0;
   std::ifstream(dir_ / "generation") >> stored;
   EXPECT_EQ(stored, last);
+  store_generation(dir_, 700);
+  EXPECT_EQ(next_generation(dir_, false), 701u);
 }
 
 TEST_F(IdentityTest, GenerationsOutrunAClockThatWentBack) {
