@@ -15,6 +15,7 @@ namespace {
 constexpr uint64_t kAttemptsMin = 8;  // exchanges, before the verdict
 constexpr Duration kWarningEvery = std::chrono::seconds(30);
 constexpr Duration kLateEvery = std::chrono::minutes(1);
+constexpr Duration kAfterSilence = std::chrono::seconds(10);
 
 std::string print_ms(Duration duration) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
@@ -30,6 +31,18 @@ Duration median_round_trip(const Membership& membership) {
   if (measured.empty()) return Duration::zero();
   std::sort(measured.begin(), measured.end());
   return measured[(measured.size() - 1) / 2];
+}
+
+// Such members make exchanges late, whatever the deadline: those that do not answer, or did not until they died.
+bool many_are_silent(const Membership& membership, TimePoint now) {
+  size_t silent = 0, others = 0;
+  for (const Member& member : membership.all()) {
+    const bool lately = member.state == MemberState::kDead && now - member.since < kAfterSilence;
+    if (member.state > MemberState::kSuspect && !lately) continue;
+    ++others;
+    silent += member.state != MemberState::kAlive;
+  }
+  return 4 * silent > others;
 }
 
 }  // namespace
@@ -60,6 +73,11 @@ void DeadlineWatch::look(Duration longest, const ExchangeStatus& exchange, const
                              print_ms(longest) +
                              ": no exchange can end in time; start the swarm with a deadline_max of " +
                              print_ms(3 * median_round_trip(membership)) + " or more, or this agent nearer to it");
+  }
+  if (many_are_silent(membership, now)) {
+    late_said_ = tally.late;
+    next_warning_ = std::max(next_warning_, now + kAfterSilence);
+    return;
   }
   if (last_late) look_at_late(longest, tally, *last_late, now);
   if (exchange.usual_duration < longest || now < next_warning_) return;

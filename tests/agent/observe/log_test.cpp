@@ -224,6 +224,36 @@ TEST_F(LogTest, TheFirstExchangeThatTheDeadlineCutShortIsSaidWithTheRemedy) {
   EXPECT_EQ(take(), "") << "none was late since";
 }
 
+TEST_F(LogTest, WhatASilentMemberMakesLateIsNoFaultOfTheDeadline) {
+  using std::chrono::milliseconds, std::chrono::seconds;
+  DeadlineWatch watch;
+  FakeClock clock;
+  RecordingOutbox outbox;
+  Membership members({}, record_of(0), clock, outbox, 1, 1);
+  members.add(record_of(1));
+  const auto becomes = [&](MemberState state) {
+    for (int i = 0; i < 1000 && members.find(peer_of(1))->state != state; ++i) {
+      clock.advance(milliseconds(100));
+      members.tick();
+    }
+    ASSERT_EQ(members.find(peer_of(1))->state, state);
+  };
+  const Duration longest = milliseconds(500);
+  ExchangeStatus exchange;
+  exchange.block_tally.counted = 10;
+  exchange.usual_duration = milliseconds(600);
+  const ExchangeCounts tally{.done = 3, .late = 1};
+  const LateExchange late{"a1", 10, 40, 2'500'000, milliseconds(500)};
+  for (const MemberState state : {MemberState::kSuspect, MemberState::kDead}) {
+    becomes(state);
+    watch.look(longest, exchange, tally, late, members, clock.now());
+    EXPECT_EQ(take(), "");
+  }
+  clock.advance(seconds(11));
+  watch.look(longest, exchange, tally, late, members, clock.now());
+  EXPECT_NE(take().find("half of the exchanges take 600ms"), std::string::npos) << "and the late one was before";
+}
+
 TEST_F(LogTest, TheEndSaysWhetherTheModelsAgree) {
   Finished end;
   end.reason = "stop_after";
