@@ -15,12 +15,18 @@ namespace {
 constexpr Duration kEvery = std::chrono::seconds(1);
 constexpr Duration kStoodStill = std::chrono::seconds(8);
 
-// Goes on while the machine sleeps, as the steady clock does not.
-Duration time_since_boot() {
-  timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
+// Two clocks that the steady one falls behind in a sleep: that since boot in the machine's own, the wall clock also
+// where the host of a virtual machine slept or held it.
+struct Moment {
+  Duration since_boot = read(CLOCK_BOOTTIME), wall = read(CLOCK_REALTIME);
+
+  static Duration read(clockid_t clock) {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+  }
+  Duration since(const Moment& before) const { return std::max(since_boot - before.since_boot, wall - before.wall); }
+};
 
 bool lasts(const std::string& host) { return !is_loopback(host) && !host.starts_with("169.254."); }
 
@@ -74,7 +80,7 @@ void AddressWatch::doubt() {
 }
 
 void AddressWatch::run() {
-  Duration before = time_since_boot();
+  Moment before;
   while (true) {
     bool doubted = false;
     {
@@ -82,10 +88,9 @@ void AddressWatch::run() {
       if (ends_.wait_for(lock, kEvery, [this] { return ended_; })) return;
       doubted = std::exchange(doubted_, false);
     }
-    const Duration now = time_since_boot();
-    const auto change = address_.look({interface_addresses(), now - before, doubted});
+    const auto change = address_.look({interface_addresses(), Moment().since(before), doubted});
     if (change) note(*change);
-    before = time_since_boot();  // names may take long
+    before = Moment();  // names may take long
   }
 }
 

@@ -17,7 +17,7 @@ namespace starling {
 
 struct AddressChange {
   Endpoint address;  // where others reach this process from now on; perhaps as before
-  Duration slept{};  // the machine, or this process, stood still; zero: it did not
+  Duration slept{};  // the machine, or this process, stood still, or the wall clock was set ahead; zero: none of them
 };
 
 // What each look at this machine means for the address. A state machine.
@@ -26,7 +26,7 @@ class MovingAddress {
   struct Look {
     std::vector<std::string> interfaces;  // their addresses, in order
     Duration since_last{};                // the machine's sleep counts
-    bool doubted = false;                 // all members have fallen silent
+    bool doubted = false;                 // no member answers
   };
 
   // `follows`: the address depends on interfaces. `derive`: says it anew.
@@ -50,7 +50,7 @@ class AddressWatch {
   AddressWatch& operator=(const AddressWatch&) = delete;
 
   std::optional<AddressChange> take();  // since the last call
-  void doubt();                         // all members have fallen silent: the address is derived anew, and links are
+  void doubt();                         // no member answers: the address is derived anew, and links are
 
  private:
   void run();

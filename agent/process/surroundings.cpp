@@ -60,7 +60,8 @@ void Surroundings::move(const AddressChange& change) {
   const Endpoint before = agent_.router().membership().self().endpoint;
   if (change.slept > Duration::zero()) {
     spdlog::warn(
-        "this machine, or this process, stood still for {:.0f} s: its links are made anew, and the members are told",
+        "this machine, or this process, stood still for {:.0f} s, or its clock was set ahead: its links are made anew, "
+        "and the members are told",
         seconds(change.slept));
   }
   if (change.address != before) {
@@ -89,15 +90,15 @@ void Surroundings::begin_again() {
         "a copy of this state folder ran at {} and took the place of this agent among the members. This agent takes it "
         "back and goes on. Start the copy with a folder of its own (--state NEW_FOLDER)",
         copy->to_string());
-  } else {
-    spdlog::warn(
-        "members hold another process of this agent, which began {} by its clock; this one began {}. One of the two "
   } else if (agent_.router().twins().overtaken_here() && agent_.overtaken() <= unix_ms()) {
     spdlog::warn(
         "this identity is in use at {}: a process with a copy of this state folder has this agent's address, and "
         "members reach now one, now the other. This agent takes its place back. Stop one of the two, or start it with "
         "a folder of its own (--state NEW_FOLDER) and another port",
         agent_.router().membership().self().endpoint.to_string());
+  } else {
+    spdlog::warn(
+        "members hold another process of this agent, which began {} by its clock; this one began {}. One of the two "
         "clocks was wrong. This agent begins again above that number, and stores it",
         clock_text(agent_.overtaken()), clock_text(place_.generation()));
   }

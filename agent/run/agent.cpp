@@ -396,8 +396,7 @@ void Agent::compare_clocks(const PeerRecord& record) {
 
 bool Agent::all_silent() const {
   const Duration patience = std::max<Duration>(kAllSilent, 4 * options_.config.swarm.membership.probe_interval);
-  const TimePoint last = router_.membership().last_heard();
-  return last != TimePoint{} && parts_.clock.now() - last > patience;
+  return router_.membership().nobody_answers(patience);
 }
 
 // A trainer may find out in its first steps that it cannot tell what is final, or no more.

@@ -50,7 +50,7 @@ class Agent final : public Router::Handler {
   // From now on others reach this agent there; or its machine slept, and all links are to be made anew.
   void move_to(const Endpoint& endpoint) { router_.move_to(endpoint); }
   void revoke(std::string_view entries) { router_.membership().revoke(entries); }  // as Membership's
-  bool all_silent() const;  // agents are known, and for seconds nothing has come from any of them
+  bool all_silent() const;  // agents are known, and for seconds none of them has answered
   // Members hold this generation of it, of no process that lives, and take no lower one; 0: none.
   uint64_t overtaken() const { return router_.twins().overtaken(); }
 

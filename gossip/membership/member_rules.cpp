@@ -165,7 +165,10 @@ void MemberRules::on_newer(MemberEntry& entry, const PeerRecord& record) {
   } else if (before != MemberState::kAlive) {
     events_.push_back({MemberEventKind::kAliveAgain, record.id});
   }
-  if (before == MemberState::kDead) heal_schedule_.soon();  // the two views probably differ in more members
+  if (before == MemberState::kDead) {
+    entry.member.unanswered = 0;  // its silence is explained
+    heal_schedule_.soon();        // the two views probably differ in more members
+  }
   queue_.put_alive(record, restarted || before != MemberState::kAlive);
 }
 

@@ -250,13 +250,7 @@ std::optional<ForgedRecord> Membership::take_forged() { return std::exchange(imp
 
 std::optional<PeerRecord> Membership::take_record_ahead() { return impl_->rules.take_record_ahead(); }
 
-TimePoint Membership::last_heard() const {
-  TimePoint last{};
-  for (const auto& [peer, entry] : impl_->table.rows()) {
-    if (entry.member.state != MemberState::kLeft) last = std::max(last, entry.heard);
-  }
-  return last;
-}
+bool Membership::nobody_answers(Duration for_long) const { return impl_->prober.nobody_answers(for_long); }
 
 const MembershipCounters& Membership::counters() const { return impl_->context.counters; }
 

@@ -84,7 +84,9 @@ class Membership {
   std::optional<ForgedRecord> take_forged();
   // A record that was not taken, because its generation is more than a day ahead while its member lives.
   std::optional<PeerRecord> take_record_ahead();
-  TimePoint last_heard() const;  // a frame of any member that has not left; TimePoint{}: none
+  // Members were asked and none of them has answered for so long, though frames of theirs may come: the ways there may
+  // be dead. False where none has answered ever.
+  bool nobody_answers(Duration for_long) const;
   const MembershipCounters& counters() const;
 
  private:

@@ -7,7 +7,8 @@
 namespace starling {
 namespace {
 
-constexpr size_t kRelaysMax = 256;  // probes in progress on behalf of others
+constexpr size_t kRelaysMax = 256;      // probes in progress on behalf of others
+constexpr uint32_t kUnansweredMin = 2;  // of another member each, where there are several
 
 }  // namespace
 
@@ -29,6 +30,7 @@ void Prober::tick() {
   if (probe_ && !probe_->acked && !probe_->indirect_sent && now >= probe_->indirect_at) probe_through_helpers();
   if (now < next_probe_) return;
   if (probe_ && !probe_->acked) finish_probe();
+  if (probe_ && !probe_->measured) ++unanswered_;
   if (MemberEntry* silent = probe_ && !probe_->measured ? table_.find(probe_->target) : nullptr) table_.miss(*silent);
   start_probe();
 }
@@ -128,7 +130,7 @@ void Prober::on_ping_ack(const PeerId& from, const PingAck& ack) {
     probe_->measured = probe_->measured || direct;
     const bool helped = std::find(probe_->helpers.begin(), probe_->helpers.end(), from) != probe_->helpers.end();
     if (!probe_->acked && (direct || (helped && !probe_->replaced))) probe_acked();
-    if (direct || helped) return;
+    if (direct || helped) return note_answer();
   }
   const auto relay = std::find_if(relays_.begin(), relays_.end(),
                                   [&](const Relay& r) { return r.sequence == ack.sequence && r.target == from; });
@@ -173,6 +175,16 @@ void Prober::on_ping_nack(const PeerId& from, const PingNack& nack) {
   if (helper >= silent_end) return;
   std::iter_swap(helper, silent_end - 1);
   ++probe_->nacks;
+  note_answer();
+}
+
+void Prober::note_answer() {
+  unanswered_ = 0;
+  answered_ = context_.clock.now();
+}
+
+bool Prober::nobody_answers(Duration for_long) const {
+  return unanswered_ >= kUnansweredMin && answered_ != TimePoint{} && context_.clock.now() - answered_ > for_long;
 }
 
 void Prober::expire_relays() {

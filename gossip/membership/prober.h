@@ -35,6 +35,8 @@ class Prober {
   void on_ping_request(const PeerId& from, const PingRequest& request);
   void on_ping_nack(const PeerId& from, const PingNack& nack);
   void heard_from(const PeerId& peer);  // a frame has just arrived from it: counts as an ack
+  // As Membership::nobody_answers().
+  bool nobody_answers(Duration for_long) const;
 
  private:
   // The probe in progress.
@@ -65,6 +67,7 @@ class Prober {
   void probe_through_helpers();
   void finish_probe();
   void probe_acked();
+  void note_answer();
   void expire_relays();
   void send_ping(MemberEntry& target, uint64_t sequence);
 
@@ -77,6 +80,8 @@ class Prober {
   MemberRules& rules_;
   std::optional<Probe> probe_;
   TimePoint next_probe_;
+  uint32_t unanswered_ = 0;  // probes in a row that neither the target nor a helper answered
+  TimePoint answered_;       // the last one that was
   std::vector<Relay> relays_;
 };
 

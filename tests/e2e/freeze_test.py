@@ -1,10 +1,12 @@
 """An agent that stands still for five seconds: the others go on, and it comes back."""
 
 import signal
+import time
 
 import swarm
 
 FROZEN_S = 5
+AWAKE_S = 10  # it takes one, on a machine that does nothing else
 ROUND_STEPS, DEADLINE_S = 2, 0.5  # of swarm.QUADRATIC
 WAITING_STEPS = ROUND_STEPS * FROZEN_S / DEADLINE_S  # of one that waited for the frozen one in every round
 
@@ -26,9 +28,12 @@ class Freeze(swarm.Case):
     for agent in others:
       self.wait(lambda: agent.last('member', peer=frozen.peer(), change='died'), f'{agent.name} to miss it', 5)
 
-    frozen.send(signal.SIGCONT)
     done = frozen.done()
-    self.wait(lambda: frozen.done() > done + 10, 'the thawed agent to exchange again', 20)
+    thawed = time.time()
+    frozen.send(signal.SIGCONT)
+    self.wait(lambda: frozen.done() > done + 10, 'the thawed agent to exchange again')
+    events = [event for event in frozen.events('exchange') if event['outcome'] == 'done']
+    self.assertLess(events[done + 10]['t'] - thawed, AWAKE_S, self.logs())
     self.wait(lambda: frozen.steps() > stood + 50, 'the thawed agent to train again', 20)
     for agent in others:
       self.wait(

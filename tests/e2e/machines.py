@@ -63,10 +63,10 @@ class Case(swarm.Case):
     self.processes.append(process)
     return process
 
-  def agent_on(self, machine, name, *arguments, state=None):
+  def agent_on(self, machine, name, *arguments, state=None, **options):
     folder = self.folder / name
     fixed = ['agent', '--name', name, '--state', state or folder / 'state', '--metrics', folder / 'metrics.jsonl']
-    return self.start_on(machine, name, *fixed, '--set', 'agent.metrics_every=0s', *arguments)
+    return self.start_on(machine, name, *fixed, '--set', 'agent.metrics_every=0s', *arguments, **options)
 
   def way_to(self, agent, at=None):
     """What others join by, at another address if named; with the ticket where the swarm has them."""

@@ -44,19 +44,56 @@ agent:
   checkpoint: {every: %(every)s, keep: 3}
 """
 
-# Of the machine's clock; how long something takes is measured as ever.
-CLOCK = """
+# Clocks of one process, each ahead of the machine's by so many nanoseconds of a file: the wall clock, the monotonic one
+# and that since boot. Deadlines by the monotonic one go to the kernel in its own time.
+CLOCKS = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
+enum { WALL, MONOTONIC, BOOT, COUNT };
+static const volatile long long* ahead(void) {
+  static const volatile long long* file;
+  if (!file) file = mmap(0, COUNT * sizeof *file, PROT_READ, MAP_SHARED, open(getenv("CLOCKS"), O_RDONLY), 0);
+  return file;
+}
+static struct timespec moved(struct timespec at, long long by) {
+  const long long all = at.tv_sec * 1000000000ll + at.tv_nsec + by;
+  return (struct timespec){all / 1000000000, all % 1000000000};
+}
 int clock_gettime(clockid_t which, struct timespec* now) {
   int (*real)(clockid_t, struct timespec*) = dlsym(RTLD_NEXT, "clock_gettime");
   const int failed = real(which, now);
-  if (which == CLOCK_REALTIME) now->tv_sec += atol(getenv("CLOCK_AHEAD_S"));
+  const int clock = which == CLOCK_REALTIME ? WALL : which == CLOCK_MONOTONIC ? MONOTONIC : BOOT;
+  if (!failed && (clock != BOOT || which == CLOCK_BOOTTIME)) *now = moved(*now, ahead()[clock]);
   return failed;
 }
+int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t which,
+                           const struct timespec* until) {
+  int (*real)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const struct timespec*) =
+      dlsym(RTLD_NEXT, "pthread_cond_clockwait");
+  const struct timespec kernels = moved(*until, -ahead()[which == CLOCK_MONOTONIC ? MONOTONIC : WALL]);
+  return real(condition, mutex, which, &kernels);
+}
 """
+
+
+class Clocks:
+  """Those of processes that are started with this environment."""
+
+  def __init__(self, library, path):
+    self.path = pathlib.Path(path)
+    self.turn()
+    self.environment = {'LD_PRELOAD': str(library), 'CLOCKS': str(self.path)}
+
+  def turn(self, wall=0, monotonic=0, boot=0):
+    """Seconds ahead of the machine's, from now on."""
+    numbers = struct.pack('3q', *(round(each * 1e9) for each in (wall, monotonic, boot)))
+    with open(self.path, 'r+b' if self.path.exists() else 'wb') as file:
+      file.write(numbers)
 
 
 def pause(seconds):
@@ -228,9 +265,15 @@ class Case(unittest.TestCase):
       self.skipTest('no compiler here')
     return {'LD_PRELOAD': str(library)}
 
+  def clocks(self, name):
+    """Clocks of its own for a process of this name."""
+    return Clocks(self.before_libraries(CLOCKS)['LD_PRELOAD'], self.folder / f'clocks-{name}')
+
   def clock_ahead(self, seconds):
-    """The environment of programs with a clock that is wrong by this."""
-    return {**self.before_libraries(CLOCK), 'CLOCK_AHEAD_S': str(seconds)}
+    """The environment of programs with a wall clock that is wrong by this."""
+    clocks = self.clocks(seconds)
+    clocks.turn(wall=seconds)
+    return clocks.environment
 
   def small_disk(self, size='3m'):
     """A folder on a disk of its own; skips the test where none may be mounted."""

@@ -113,6 +113,36 @@ TEST_F(MembershipTest, ASenderWithAnOlderRecordIsToldTheNewerOne) {
   EXPECT_EQ(answers[0].second.updates.alive[0].version.incarnation, 5u);
 }
 
+// The ways to them are dead, and theirs are not: as of a machine that slept behind a router.
+TEST_F(MembershipTest, NobodyAnswersThoughTheirFramesCome) {
+  add(1, 3);
+  EXPECT_FALSE(members->nobody_answers(seconds(6)));
+  run_for(seconds(5));
+  EXPECT_FALSE(members->nobody_answers(Duration::zero()));
+  run_for(seconds(20), {1});
+  EXPECT_FALSE(members->nobody_answers(seconds(6))) << "the others do";
+  for (int i = 0; i < 30; ++i) {  // a bad health score probes seldom
+    run_for(seconds(1), {1, 2, 3});
+    for (const uint32_t number : {1, 2, 3}) members->heard_from(peer_of(number), 1);
+  }
+  EXPECT_TRUE(members->nobody_answers(seconds(6)));
+  EXPECT_FALSE(members->nobody_answers(seconds(60)));
+  run_for(seconds(15));
+  EXPECT_FALSE(members->nobody_answers(seconds(6)));
+}
+
+// It slept, or was cut off: what it did not answer then says nothing of the way to it.
+TEST_F(MembershipTest, WhoIsBackFromTheDeadHasBeenAskedNothing) {
+  add(1, 2);
+  run_for(seconds(5));
+  run_for(seconds(60), {1});
+  ASSERT_EQ(state(1), MemberState::kDead);
+  EXPECT_GE(members->find(peer_of(1))->unanswered, 3u);
+  gossip(2, {.alive = {record_of(1, 1, 5)}});
+  ASSERT_EQ(state(1), MemberState::kAlive);
+  EXPECT_EQ(members->find(peer_of(1))->unanswered, 0u);
+}
+
 TEST_F(MembershipTest, ANewGenerationIsARestartFromAnyState) {
   add(1, 5);
   gossip(2, {.alive = {record_of(1, 2, 0)}});
