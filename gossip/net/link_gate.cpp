@@ -86,7 +86,8 @@ struct Strikes {
 struct Group {
   size_t most = kStrangerLinksMax;
   uint64_t refused = 0, cut = 0, strangers = 0;
-  std::shared_ptr<const MemberKeys> keys;
+  bool closed = false;  // to all but the doors
+  std::map<CurveKey, PeerId> doors;
   std::shared_ptr<FramesRead> read = std::make_shared<FramesRead>();
   TimePoint idle;  // the reader, last seen so
   std::map<std::string, Strikes> strikes;
@@ -141,7 +142,7 @@ struct LinkGate::Impl {
   void cut_refused();
   void measure(TimePoint now);
   int patience_ms(TimePoint now) const;
-  std::string judge(const std::vector<std::string>& question, TimePoint now);
+  std::string judge(const std::vector<std::string>& question, TimePoint now, std::string* swarm);
 
   void* context = nullptr;
   void* questions = nullptr;  // the thread's
@@ -187,23 +188,23 @@ uint64_t LinkGate::new_group() {
   return impl_->next_group++;
 }
 
-void LinkGate::guard(uint64_t group, void* zmq_router, size_t unfinished_max, std::shared_ptr<const MemberKeys> keys) {
+void LinkGate::guard(uint64_t group, void* zmq_router, size_t unfinished_max, const CurveKey* port_secret) {
   const std::string domain = std::to_string(group);
   const int on = 1;
   const auto set = [zmq_router](int option, const void* value, size_t size) {
     STARLING_CHECK(zmq_setsockopt(zmq_router, option, value, size) == 0);
   };
   set(ZMQ_ZAP_DOMAIN, domain.data(), domain.size());
-  if (keys) {
+  if (port_secret) {
     set(kEnforceDomain, &on, sizeof on);
     set(ZMQ_CURVE_SERVER, &on, sizeof on);
-    set(ZMQ_CURVE_SECRETKEY, keys->port_secret().data(), keys->port_secret().size());
+    set(ZMQ_CURVE_SECRETKEY, port_secret->data(), port_secret->size());
     // A link's name is its owner's to choose, and no other knows it: so a link that is opened anew takes its own place.
     set(ZMQ_ROUTER_HANDOVER, &on, sizeof on);
   }
   {
     const std::lock_guard lock(impl_->mutex);
-    impl_->groups.at(group).keys = std::move(keys);
+    impl_->groups.at(group).closed = port_secret != nullptr;
     const std::string address = "inproc://links." + std::to_string(impl_->next_monitor++);
     Monitor monitor{.socket = zmq_socket(impl_->context, ZMQ_PAIR),
                     .group = group,
@@ -218,6 +219,11 @@ void LinkGate::guard(uint64_t group, void* zmq_router, size_t unfinished_max, st
     impl_->added.push_back(std::move(monitor));
   }
   (void)eventfd_write(impl_->wake_fd, 1);
+}
+
+void LinkGate::set_doors(uint64_t group, std::map<CurveKey, PeerId> swarms) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->groups.at(group).doors = std::move(swarms);
 }
 
 void LinkGate::set_most(uint64_t group, size_t most) {
@@ -309,7 +315,7 @@ bool LinkGate::Impl::take_events(Monitor& monitor, TimePoint now) {
       monitor.loads.closed(event->value);
       ++closed_count;
     } else if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL) {
-      if (group && group->keys) ++group->strangers;
+      if (group && group->closed) ++group->strangers;
     } else if (event->kind == ZMQ_EVENT_MONITOR_STOPPED) {
       Monitor::count_old(group, monitor.links.all_closed(), -1);
       return false;
@@ -386,7 +392,9 @@ void LinkGate::Impl::judge_all(TimePoint now) {
     const std::vector<std::string> question = receive(questions);
     if (question.empty()) return;
     const bool whole = question.size() >= 6;
-    const std::string parts[] = {"1.0", whole ? question[1] : "", whole ? judge(question, now) : kNever, "", "", ""};
+    std::string swarm;
+    const std::string verdict = whole ? judge(question, now, &swarm) : kNever;
+    const std::string parts[] = {"1.0", whole ? question[1] : "", verdict, "", swarm, ""};
     for (size_t i = 0; i < std::size(parts); ++i) {
       const int more = i + 1 < std::size(parts) ? ZMQ_SNDMORE : 0;
       (void)zmq_send(questions, parts[i].data(), parts[i].size(), more);  // to a thread of this process
@@ -394,19 +402,21 @@ void LinkGate::Impl::judge_all(TimePoint now) {
   }
 }
 
-std::string LinkGate::Impl::judge(const std::vector<std::string>& question, TimePoint now) {
+// `swarm`: whose door the question shows.
+std::string LinkGate::Impl::judge(const std::vector<std::string>& question, TimePoint now, std::string* swarm) {
   const auto found = groups.find(std::strtoull(question[2].c_str(), nullptr, 10));
   if (found == groups.end()) return kLater;
   Group& group = found->second;
-  if (group.keys) {
-    const CurveKey& door = group.keys->door().open;
-    const bool shown = question[5] == "CURVE" && question.size() == 7 &&
-                       std::equal(door.begin(), door.end(), question[6].begin(), question[6].end(),
-                                  [](uint8_t key, char c) { return key == static_cast<uint8_t>(c); });
-    if (!shown) {
+  if (group.closed) {
+    CurveKey shown{};
+    const bool shows = question[5] == "CURVE" && question.size() == 7 && question[6].size() == shown.size();
+    if (shows) std::memcpy(shown.data(), question[6].data(), shown.size());
+    const auto door = shows ? group.doors.find(shown) : group.doors.end();
+    if (door == group.doors.end()) {
       ++group.strangers;
       return kNever;
     }
+    *swarm = door->second.hex();
   }
   if (group.takes(question[3], now)) return kLetIn;
   ++group.refused;

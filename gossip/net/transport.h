@@ -45,6 +45,7 @@ struct Frame {
   std::vector<std::byte> header;  // encoded by wire.h
   SharedBytes payload;            // may be empty: then the frame has one part
   PeerId reader{};                // with keys: the only one that can read it; zero: the peer that is known to be there
+  PeerId swarm{};                 // with keys of several: the swarm's key; zero: the first
 };
 
 // A frame as it came in. Nothing in it is trusted yet.
@@ -53,6 +54,7 @@ struct ReceivedFrame {
   SharedBytes header;
   SharedBytes payload;
   std::optional<PeerId> authenticated{};  // the sender, proven by its key; empty on links without keys
+  PeerId swarm{};                         // its swarm's key, proven likewise; zero on links without keys
   std::string source{};                   // the host that sent it, as the connection has it; empty: not known
   int connection = -1;                    // a name of the link, for refuse()
 };

@@ -151,21 +151,30 @@ ZmqContext::ZmqContext(int io_thread_count) {
 
 ZmqContext::~ZmqContext() = default;
 
+// Of one swarm: how its members open links, and where they are.
+struct Door {
+  std::shared_ptr<const MemberKeys> keys;  // null: the swarm is open
+  ExpectedPeers expected{keys != nullptr};
+};
+
 struct ZmqTransportImpl {
-  using LinkKey = std::tuple<Endpoint, Channel, PeerId>;
+  using LinkKey = std::tuple<Endpoint, Channel, PeerId, PeerId>;  // the reader, and the key of the swarm
 
   ZmqTransportImpl(zmq::context_t& zmq_context, LinkGate& link_gate, std::shared_ptr<const MemberKeys> member_keys,
                    NameCache::LookUp look_up)
       : context(zmq_context),
         gate(link_gate),
         link_group(gate.new_group()),
-        keys(std::move(member_keys)),
+        keyed(member_keys != nullptr),
+        first(keyed ? member_keys->swarm() : PeerId{}),
         read(gate.frames_read(link_group)),
         link_count_max(std::min(kLinksMax, links_within_file_limit())) {
     wake_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (wake_fd < 0) {
       throw std::runtime_error("cannot make an eventfd: too many open files; raise the limit (ulimit -n)");
     }
+    doors.emplace(first, Door{std::move(member_keys)});
+    name_doors();
     names.emplace([this] { wake(); }, std::move(look_up));
   }
   ~ZmqTransportImpl() {
@@ -178,14 +187,19 @@ struct ZmqTransportImpl {
   bool try_bind(const Endpoint& listen, uint32_t port, bool last_attempt);
   void prove_closed() const;
   void wake() const;
-  Link* link_to(const Endpoint& to, Channel channel, const PeerId& reader);
-  void prepare(Link& link, const PeerId& reader);
+  void name_doors();
+  Door* door_of(const PeerId& swarm);
+  PeerId shown_by(zmq::message_t& part) const;
+  Link* link_to(const Endpoint& to, Channel channel, const PeerId& reader, const PeerId& swarm);
+  void prepare(Link& link, const PeerId& reader, const Door& door);
   void look_at_handshakes();
-  const SignedMembership* member_of(const zmq::message_t& routing_id);
+  void look_at_handshakes(const PeerId& swarm, Door& door);
+  const SignedMembership* member_of(const PeerId& swarm, const zmq::message_t& routing_id);
   bool connect(Link& link);
   void try_next_number(Link& link);
   void evict_oldest_link();
   void close_link(std::map<LinkKey, Link>::iterator link);
+  void close_links_of(const PeerId& swarm, const Endpoint* to = nullptr);
   bool send_now(Link& link, const Frame& frame);
   void flush(Link& link);
   void flush_all();
@@ -195,16 +209,17 @@ struct ZmqTransportImpl {
   zmq::context_t& context;
   LinkGate& gate;
   const uint64_t link_group;
-  std::shared_ptr<const MemberKeys> keys;  // null: open
+  const bool keyed;              // false: the transport is open
+  const PeerId first;            // its first swarm; zero: open
+  std::map<PeerId, Door> doors;  // by the key of the swarm
   FramesRead& read;
   zmq::socket_t routers[2];
   Endpoint local;
   int wake_fd = -1;
   std::map<LinkKey, Link> links;
   std::map<LinkKey, Link*> waiting;  // the links with something pending
-  ExpectedPeers expected{keys != nullptr};
   TimePoint next_look;
-  std::unordered_map<std::string, std::optional<SignedMembership>> judged;  // links of others, by their routing ids
+  std::unordered_map<std::string, std::optional<SignedMembership>> judged;  // links of others, by swarm and routing id
   std::deque<ReceivedFrame> expired;
   uint64_t own_strangers = 0;  // of prove_closed()
   size_t link_count_max;
@@ -226,7 +241,7 @@ void ZmqTransportImpl::bind(const Endpoint& listen) {
   for (int i = 1; i <= attempts; ++i) {
     if (try_bind(listen, listen.port, i == attempts)) break;
   }
-  if (!keys) return;
+  if (!keyed) return;
   prove_closed();
   own_strangers = gate.counters(link_group).strangers;
 }
@@ -237,7 +252,7 @@ void ZmqTransportImpl::prove_closed() const {
   const std::string host = all ? "127.0.0.1" : local.host == "::" ? "::1" : local.host;
   for (const Channel channel : {Channel::kControl, Channel::kBulk}) {
     zmq::socket_t stranger = make_socket(context, zmq::socket_type::dealer, channel);
-    set_curve_client(stranger, curve_public(keys->self()).value(), curve_pair(random_seed()));
+    set_curve_client(stranger, curve_public(doors.at(first).keys->self()).value(), curve_pair(random_seed()));
     HandshakeMonitor monitor(context.handle(), stranger.handle());
     stranger.connect(zmq_address(host, uint32_t{local.port} + index_of(channel)));
     std::optional<HandshakeEvent> event;
@@ -262,7 +277,8 @@ bool ZmqTransportImpl::try_bind(const Endpoint& listen, uint32_t port, bool last
   for (const Channel channel : {Channel::kControl, Channel::kBulk}) {
     zmq::socket_t& router = routers[index_of(channel)];
     router = make_socket(context, zmq::socket_type::router, channel);
-    gate.guard(link_group, router.handle(), kUnfinishedBytesMaxOf[index_of(channel)], keys);
+    gate.guard(link_group, router.handle(), kUnfinishedBytesMaxOf[index_of(channel)],
+               keyed ? &doors.at(first).keys->port_secret() : nullptr);
     try {
       router.bind(zmq_listen_address(listen, port));
     } catch (const zmq::error_t& error) {
@@ -279,16 +295,37 @@ bool ZmqTransportImpl::try_bind(const Endpoint& listen, uint32_t port, bool last
   return true;
 }
 
-// nullptr: no socket can be had, or the address means nothing to ZeroMQ.
-Link* ZmqTransportImpl::link_to(const Endpoint& to, Channel channel, const PeerId& reader) {
-  const LinkKey key{to, channel, reader};
+void ZmqTransportImpl::name_doors() {
+  std::map<CurveKey, PeerId> swarms;
+  for (const auto& [swarm, door] : doors) {
+    if (door.keys) swarms[door.keys->door().open] = swarm;
+  }
+  gate.set_doors(link_group, std::move(swarms));
+}
+
+// `swarm` zero: the first. nullptr: it is closed.
+Door* ZmqTransportImpl::door_of(const PeerId& swarm) {
+  const auto found = doors.find(swarm.is_zero() ? first : swarm);
+  return found == doors.end() ? nullptr : &found->second;
+}
+
+// Of a part that came in: the swarm whose door its link showed, as the gate has it.
+PeerId ZmqTransportImpl::shown_by(zmq::message_t& part) const {
+  const char* swarm = keyed ? zmq_msg_gets(part.handle(), "User-Id") : nullptr;
+  return PeerId::parse(swarm ? swarm : "").value_or(PeerId{});
+}
+
+// nullptr: no socket can be had, the swarm is closed, or the address means nothing to ZeroMQ.
+Link* ZmqTransportImpl::link_to(const Endpoint& to, Channel channel, const PeerId& reader, const PeerId& swarm) {
+  const LinkKey key{to, channel, reader, swarm};
   auto found = links.find(key);
   if (found != links.end() && found->second.refused && clock.now() - *found->second.refused >= kRefusedLinkLife) {
     close_link(found);
     found = links.end();
   }
   if (found == links.end()) {
-    if (keys && !curve_public(reader)) return nullptr;  // nobody can have this key
+    const Door* const door = door_of(swarm);
+    if (!door || (keyed && !curve_public(reader))) return nullptr;  // nobody can have this key
     if (links.size() >= link_count_max) evict_oldest_link();
     try {
       Link link{.socket = make_socket(context, zmq::socket_type::dealer, channel),
@@ -296,7 +333,7 @@ Link* ZmqTransportImpl::link_to(const Endpoint& to, Channel channel, const PeerI
                 .to = to,
                 .channel = channel};
       link.taken = clock.now();
-      prepare(link, reader);
+      prepare(link, reader, *door);
       if (!connect(link)) return nullptr;
       found = links.emplace(key, std::move(link)).first;
     } catch (const zmq::error_t&) {
@@ -310,24 +347,28 @@ Link* ZmqTransportImpl::link_to(const Endpoint& to, Channel channel, const PeerI
 }
 
 // REQUIRES: somebody can have the reader's key.
-void ZmqTransportImpl::prepare(Link& link, const PeerId& reader) {
-  if (keys) {
-    set_curve_client(link.socket, curve_public(reader).value(), keys->door());
-    link.socket.set(zmq::sockopt::routing_id, keys->proof_for(reader));
+void ZmqTransportImpl::prepare(Link& link, const PeerId& reader, const Door& door) {
+  if (door.keys) {
+    set_curve_client(link.socket, curve_public(reader).value(), door.keys->door());
+    link.socket.set(zmq::sockopt::routing_id, door.keys->proof_for(reader));
   }
-  if (link.channel == Channel::kControl && expected.contains(link.to)) {
+  if (link.channel == Channel::kControl && door.expected.contains(link.to)) {
     link.monitor = HandshakeMonitor(context.handle(), link.socket.handle());
   }
 }
 
 void ZmqTransportImpl::look_at_handshakes() {
-  if (expected.empty() || clock.now() < next_look) return;
+  if (clock.now() < next_look) return;
   next_look = clock.now() + kLookEvery;
-  const auto link_of = [this](const Endpoint& at, const PeerId& id) {
-    return links.find({at, Channel::kControl, keys ? id : PeerId{}});
+  for (auto& [swarm, door] : doors) look_at_handshakes(swarm, door);
+}
+
+void ZmqTransportImpl::look_at_handshakes(const PeerId& swarm, Door& door) {
+  const auto link_of = [this, &swarm](const Endpoint& at, const PeerId& id) {
+    return links.find({at, Channel::kControl, keyed ? id : PeerId{}, swarm});
   };
   const TimePoint now = clock.now();
-  expected.look(
+  door.expected.look(
       now,
       [&](const Endpoint& at, const PeerId& id) {
         const auto link = link_of(at, id);
@@ -384,6 +425,15 @@ void ZmqTransportImpl::close_link(std::map<LinkKey, Link>::iterator link) {
   links.erase(link);
 }
 
+// `to`: only those to there; null: all.
+void ZmqTransportImpl::close_links_of(const PeerId& swarm, const Endpoint* to) {
+  auto link = to ? links.lower_bound({*to, Channel::kControl, PeerId{}, PeerId{}}) : links.begin();
+  while (link != links.end() && (!to || std::get<Endpoint>(link->first) == *to)) {
+    const auto one = link++;
+    if (std::get<3>(one->first) == swarm) close_link(one);
+  }
+}
+
 // False: not now. A frame whose link broke between its two parts is lost, like any other on a broken link.
 bool ZmqTransportImpl::send_now(Link& link, const Frame& frame) {
   const bool two_parts = !frame.payload.empty();
@@ -417,7 +467,7 @@ void ZmqTransportImpl::flush(Link& link) {
     if (clock.now() >= first.expires) {
       ++counters.frames_dropped;
       try_next_number(link);
-      if (keys && !link.refused && clock.now() - link.taken >= kDeadLink) link.refused = clock.now();
+      if (keyed && !link.refused && clock.now() - link.taken >= kDeadLink) link.refused = clock.now();
     } else if (!send_now(link, first.frame)) {
       return;
     }
@@ -434,15 +484,17 @@ void ZmqTransportImpl::flush_all() {
 }
 
 // Null: the link is of no member, and never was. Its time may be over, also on a link that lasts.
-const SignedMembership* ZmqTransportImpl::member_of(const zmq::message_t& routing_id) {
-  if (is_renamed(routing_id)) return nullptr;
-  std::string proof = routing_id.to_string();
-  auto found = judged.find(proof);
+const SignedMembership* ZmqTransportImpl::member_of(const PeerId& swarm, const zmq::message_t& routing_id) {
+  const auto door = doors.find(swarm);
+  if (door == doors.end() || is_renamed(routing_id)) return nullptr;
+  const std::string proof = routing_id.to_string();
+  std::string link = swarm.hex() + proof;
+  auto found = judged.find(link);
   if (found == judged.end()) {
     const char* why = "";
-    const std::optional<SignedMembership> member = keys->judge(proof, &why);
+    const std::optional<SignedMembership> member = door->second.keys->judge(proof, &why);
     if (judged.size() >= kJudgedLinksMax) judged.clear();
-    found = judged.emplace(std::move(proof), member).first;
+    found = judged.emplace(std::move(link), member).first;
   }
   return found->second ? &*found->second : nullptr;
 }
@@ -475,10 +527,11 @@ std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* re
     gate.frame_refused(link_group, frame.connection, frame.source);
     return std::nullopt;
   }
-  const SignedMembership* const member = keys ? member_of(routing_id) : nullptr;
+  frame.swarm = shown_by(parts[0]);
+  const SignedMembership* const member = keyed ? member_of(frame.swarm, routing_id) : nullptr;
   const bool late = member && has_expired(*member, unix_seconds());
   if (member) frame.authenticated = member->id;
-  if (keys && (!member || late)) {  // counted with the link that is cut
+  if (keyed && (!member || late)) {  // counted with the link that is cut
     *refused = true;
     if (late && channel == Channel::kControl && expired.size() < kExpiredKeptMax) {
       frame.header = shared(std::move(parts[0]));
@@ -529,14 +582,17 @@ ZmqTransport::~ZmqTransport() = default;
 SendStatus ZmqTransport::send(const Endpoint& to, Channel channel, Frame frame) {
   ZmqTransportImpl& impl = *impl_;
   const bool good_port = to.port != 0 && (channel == Channel::kControl || to.port != 65535);
-  const PeerId reader = !impl.keys ? PeerId{} : frame.reader.is_zero() ? impl.expected.id_at(to) : frame.reader;
+  const PeerId swarm = frame.swarm.is_zero() ? impl.first : frame.swarm;
+  const Door* const door = impl.door_of(swarm);
+  PeerId reader = impl.keyed ? frame.reader : PeerId{};
+  if (impl.keyed && reader.is_zero() && door) reader = door->expected.id_at(to);
   Link* link = nullptr;
   SendStatus status = SendStatus::kQueued;
   if (frame.header.size() > kHeaderPartBytesMax || frame.payload.size > kPayloadBytesMax) {
     status = SendStatus::kTooLarge;
   } else if (!good_port || !Endpoint::is_valid_host(to.host)) {
     status = SendStatus::kBadAddress;
-  } else if ((impl.keys && reader.is_zero()) || !(link = impl.link_to(to, channel, reader))) {
+  } else if ((impl.keyed && reader.is_zero()) || !(link = impl.link_to(to, channel, reader, swarm))) {
     status = SendStatus::kBadAddress;
   }
   if (status != SendStatus::kQueued) {
@@ -552,7 +608,7 @@ SendStatus ZmqTransport::send(const Endpoint& to, Channel channel, Frame frame) 
   }
   link->pending.push_back({std::move(frame), impl.clock.now() + kPendingLife[index_of(channel)]});
   link->pending_bytes += bytes;
-  impl.waiting[{to, channel, reader}] = link;
+  impl.waiting[{to, channel, reader, swarm}] = link;
   return SendStatus::kQueued;
 }
 
@@ -596,15 +652,46 @@ void ZmqTransport::wait_until(TimePoint deadline) {
 void ZmqTransport::wake() { impl_->wake(); }
 
 void ZmqTransport::forget(const Endpoint& peer) {
-  auto link = impl_->links.lower_bound({peer, Channel::kControl, PeerId{}});
-  while (link != impl_->links.end() && std::get<Endpoint>(link->first) == peer) impl_->close_link(link++);
+  for (const auto& [swarm, door] : impl_->doors) forget(peer, swarm);
 }
 
-void ZmqTransport::expect_at(const PeerAddress& place) { impl_->expected.expect(place); }
+void ZmqTransport::forget(const Endpoint& peer, const PeerId& swarm) { impl_->close_links_of(swarm, &peer); }
 
-std::string ZmqTransport::why_closed(const Endpoint& at) const { return impl_->expected.why_closed(at); }
+void ZmqTransport::open_to(std::shared_ptr<const MemberKeys> keys) {
+  STARLING_CHECK(impl_->keyed && keys && !impl_->doors.contains(keys->swarm()));
+  for (const auto& [swarm, door] : impl_->doors) {
+    STARLING_CHECK(keys->self() == door.keys->self());
+    if (keys->door().open != door.keys->door().open) continue;
+    throw std::invalid_argument(
+        "its ticket opens the door of another swarm here, so the two cannot be told apart: take the ticket of "
+        "`starling "
+        "admit " +
+        keys->self().hex() + "` of the holder of its key");
+  }
+  const PeerId swarm = keys->swarm();
+  impl_->doors.emplace(swarm, Door{std::move(keys)});
+  impl_->name_doors();
+}
 
-bool ZmqTransport::surely_closed(const Endpoint& at) const { return impl_->expected.surely_closed(at); }
+void ZmqTransport::close_to(const PeerId& swarm) {
+  impl_->doors.erase(swarm);
+  impl_->name_doors();
+  impl_->close_links_of(swarm);
+}
+
+void ZmqTransport::expect_at(const PeerAddress& place, const PeerId& swarm) {
+  if (Door* door = impl_->door_of(swarm)) door->expected.expect(place);
+}
+
+std::string ZmqTransport::why_closed(const Endpoint& at, const PeerId& swarm) const {
+  const Door* door = impl_->door_of(swarm);
+  return door ? door->expected.why_closed(at) : "";
+}
+
+bool ZmqTransport::surely_closed(const Endpoint& at) const {
+  const Door* door = impl_->door_of({});
+  return door && door->expected.surely_closed(at);
+}
 
 std::optional<ReceivedFrame> ZmqTransport::take_expired() {
   if (impl_->expired.empty()) return std::nullopt;
@@ -614,10 +701,11 @@ std::optional<ReceivedFrame> ZmqTransport::take_expired() {
 }
 
 void ZmqTransport::renew(std::shared_ptr<const MemberKeys> keys) {
-  STARLING_CHECK(impl_->keys && keys && keys->self() == impl_->keys->self() &&
-                 keys->door().open == impl_->keys->door().open);
-  impl_->keys = std::move(keys);
-  while (!impl_->links.empty()) impl_->close_link(impl_->links.begin());
+  Door& door = impl_->doors.at(keys->swarm());
+  STARLING_CHECK(keys->self() == door.keys->self() && keys->door().open == door.keys->door().open);
+  const PeerId swarm = keys->swarm();
+  door.keys = std::move(keys);
+  impl_->close_links_of(swarm);
 }
 
 void ZmqTransport::cut(const ReceivedFrame& frame) {

@@ -1,6 +1,7 @@
 // Transport over ZeroMQ: a ROUTER bound on the control port and one on the bulk port (the next), and one DEALER per
 // contacted endpoint, channel and reader. One owner thread; only wake() may be called from others. With keys, those of
-// a swarm with tickets, all links are encrypted, only members get in, and each frame says which one it is of.
+// a swarm with tickets, all links are encrypted, only members get in, and each frame says which one it is of. A
+// registry has the keys of several swarms: the door that a link shows says its swarm, and only that one's proof counts.
 #pragma once
 
 #include <memory>
@@ -43,22 +44,30 @@ class ZmqTransport final : public Transport {
   // Bounds the links that others open, by the members that there are. Those that are open stay.
   void expect_members(size_t count);
 
+  // The members of one more swarm get in. REQUIRES: there are keys of the same identity, and none of that swarm. Throws
+  // std::invalid_argument, with the remedy: its door is another swarm's.
+  void open_to(std::shared_ptr<const MemberKeys> keys);
+  // Nothing of that swarm comes in or goes out any more.
+  void close_to(const PeerId& swarm);
+
   // Which peer is at an address, from a ticket or an earlier life; of two calls for one the later counts. What becomes
-  // of control links to there is watched, also where the id is zero, as it is in an open swarm.
-  void expect_at(const PeerAddress& place);
+  // of control links to there is watched, also where the id is zero, as it is in an open swarm. `swarm` is the key of
+  // one of several here and below; zero: the first.
+  void expect_at(const PeerAddress& place, const PeerId& swarm = {});
   // Of such an address: why no link to it opens, for people, with the remedy. Empty: one does, or it is not known yet.
-  std::string why_closed(const Endpoint& at) const;
+  std::string why_closed(const Endpoint& at, const PeerId& swarm = {}) const;
   bool surely_closed(const Endpoint& at) const;  // that is no guess; with keys a guess is taken for it
 
-  // This process has another membership, with the same identity and door: all links to others are made anew.
-  // REQUIRES: it had keys.
+  // This process has another membership of that swarm, with the same identity and door: all its links to others are
+  // made anew. REQUIRES: it had keys of it.
   void renew(std::shared_ptr<const MemberKeys> keys);
 
   SendStatus send(const Endpoint& to, Channel channel, Frame frame) override;
   std::optional<ReceivedFrame> poll() override;
   void wait_until(TimePoint deadline) override;
   void wake() override;
-  void forget(const Endpoint& peer) override;
+  void forget(const Endpoint& peer) override;  // in all swarms
+  void forget(const Endpoint& peer, const PeerId& swarm);
   void refuse(const ReceivedFrame& frame) override;
   std::optional<ReceivedFrame> take_expired() override;
   void cut(const ReceivedFrame& frame) override;

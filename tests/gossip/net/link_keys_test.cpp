@@ -8,6 +8,7 @@
 #include <zmq.hpp>
 
 #include "gossip/limits.h"
+#include "gossip/net/swarm_port.h"
 #include "gossip/net/zmq_transport.h"
 #include "tests/gossip/net/numbered_identity.h"
 
@@ -177,6 +178,102 @@ TEST_F(LinkKeysTest, ALinkWithoutAProofIsCut) {
   }));
   EXPECT_EQ(reader->counters().frames_refused, 0u) << "they are no frames of another version";
   EXPECT_EQ(reader->counters().frames_received, 0u);
+}
+
+// A registry with the keys of the swarms 1 and 5, and a member of each.
+TEST_F(LinkKeysTest, ADoorForEachSwarmTellsThemApart) {
+  const auto both = open(keys(3, 1)), one = open(keys(2, 1)), five = open(keys(4, 5));
+  both->open_to(keys(3, 5));
+  const PeerId registry = identity_of(3).id();
+  std::optional<ReceivedFrame> got;
+  for (const auto& [member, swarm] : {std::pair<ZmqTransport*, uint8_t>{one.get(), 1}, {five.get(), 5}}) {
+    ASSERT_EQ(member->send(both->local(), Channel::kControl, frame(registry)), SendStatus::kQueued);
+    ASSERT_TRUE(run_until(*member, *both, [&, from = member] {
+      (void)from->poll();
+      return (got = both->poll()).has_value();
+    }));
+    EXPECT_EQ(got->swarm, identity_of(swarm).id());
+    EXPECT_EQ(got->authenticated, identity_of(swarm == 1 ? 2 : 4).id());
+    Frame answer = frame(*got->authenticated);
+    answer.swarm = got->swarm;
+    ASSERT_EQ(both->send(member->local(), Channel::kControl, std::move(answer)), SendStatus::kQueued);
+    ASSERT_TRUE(run_until(*member, *both, [&, to = member] {
+      (void)both->poll();
+      return (got = to->poll()).has_value();
+    })) << "an answer goes out with the keys of its swarm";
+    EXPECT_EQ(got->authenticated, registry);
+  }
+  EXPECT_EQ(both->counters().links.strangers, 0u);
+  EXPECT_EQ(both->counters().links.cut, 0u);
+}
+
+TEST_F(LinkKeysTest, AnAnswerWithTheKeysOfAnotherSwarmOpensNothing) {
+  const auto both = open(keys(3, 1)), five = open(keys(4, 5));
+  both->open_to(keys(3, 5));
+  for (const uint8_t swarm : {1, 5}) {
+    Frame told = frame(identity_of(4).id());
+    told.swarm = identity_of(swarm).id();
+    ASSERT_EQ(both->send(five->local(), Channel::kControl, std::move(told)), SendStatus::kQueued);
+  }
+  size_t heard = 0;
+  EXPECT_TRUE(run_until(*five, *both, [&] {
+    (void)both->poll();
+    while (five->poll()) ++heard;
+    return heard > 0 && five->counters().links.strangers > 0;
+  }));
+  EXPECT_EQ(heard, 1u);
+}
+
+// The membership is good, in the other swarm.
+TEST_F(LinkKeysTest, AMembershipOfOneSwarmBehindTheDoorOfAnotherIsCut) {
+  const auto both = open(keys(3, 1));
+  both->open_to(keys(3, 5));
+  Admission spliced = admit(identity_of(5), {.id = identity_of(4).id()});
+  spliced.door = admit(identity_of(1), {.id = identity_of(4).id()}).door;
+  const auto member = open(std::make_shared<MemberKeys>(identity_of(4), spliced));
+  ASSERT_EQ(member->send(both->local(), Channel::kControl, frame(identity_of(3).id())), SendStatus::kQueued);
+  EXPECT_TRUE(run_until(*member, *both, [&] {
+    (void)member->poll();
+    EXPECT_FALSE(both->poll());
+    return both->counters().links.cut > 0;
+  }));
+}
+
+TEST_F(LinkKeysTest, TwoSwarmsWithOneDoorAreRefused) {
+  const auto both = open(keys(3, 1));
+  Admission spliced = admit(identity_of(5), {.id = identity_of(3).id()});
+  spliced.door = admit(identity_of(1), {.id = identity_of(3).id()}).door;
+  EXPECT_THROW(both->open_to(std::make_shared<MemberKeys>(identity_of(3), spliced)), std::invalid_argument);
+}
+
+TEST_F(LinkKeysTest, AClosedSwarmIsHeardNoMoreAndTheOtherIs) {
+  const auto both = open(keys(3, 1)), one = open(keys(2, 1)), five = open(keys(4, 5));
+  both->open_to(keys(3, 5));
+  const PeerId registry = identity_of(3).id();
+  SwarmPort of_one(*both, identity_of(1).id()), of_five(*both, identity_of(5).id());
+  const auto hears = [&](ZmqTransport& member, SwarmPort& port, Duration patience) {
+    return run_until(
+        member, *both,
+        [&] {
+          (void)member.send(both->local(), Channel::kControl, frame(registry));
+          (void)member.poll();
+          SwarmPort::deal(*both, {&of_one, &of_five}, 100);
+          return port.poll().has_value();
+        },
+        patience);
+  };
+  EXPECT_TRUE(hears(*one, of_one, seconds(20)));
+  EXPECT_TRUE(hears(*five, of_five, seconds(20)));
+  while (of_one.poll() || of_five.poll()) {
+  }
+  both->close_to(identity_of(1).id());
+  EXPECT_FALSE(hears(*one, of_one, seconds(1)));
+  while (of_five.poll()) {  // what was under way
+  }
+  EXPECT_TRUE(hears(*five, of_five, seconds(20)));
+  EXPECT_GT(both->counters().links.cut, 0u);
+  EXPECT_EQ(of_one.send(one->local(), Channel::kControl, frame(identity_of(2).id())), SendStatus::kBadAddress);
+  EXPECT_EQ(of_five.send(five->local(), Channel::kControl, frame(identity_of(4).id())), SendStatus::kQueued);
 }
 
 // It is judged with every frame, not when the link opens.

@@ -1,0 +1,64 @@
+// The part of a ZmqTransport that one of its swarms has: what it sends goes out with that swarm's keys, and it gets the
+// frames of that swarm's members alone. So what uses it cannot mix swarms. Of an open transport: all of it.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "gossip/net/zmq_transport.h"
+
+namespace starling {
+
+class SwarmPort final : public Transport {
+ public:
+  // `swarm`: its key; zero: the transport is open. `shared` outlives the port.
+  SwarmPort(ZmqTransport& shared, const PeerId& swarm) : shared_(shared), swarm_(swarm) {}
+
+  // Hands each port the next frames of its swarm, at most `frames_max` together. REQUIRES: all ports are of `shared`.
+  static void deal(ZmqTransport& shared, const std::vector<SwarmPort*>& ports, int frames_max) {
+    const auto port_of = [&ports](const PeerId& swarm) -> SwarmPort* {
+      for (SwarmPort* port : ports) {
+        if (port->swarm_ == swarm) return port;
+      }
+      return nullptr;
+    };
+    for (int i = 0; i < frames_max; ++i) {
+      std::optional<ReceivedFrame> frame = shared.poll();
+      if (!frame) break;
+      if (SwarmPort* port = port_of(frame->swarm)) port->frames_.push_back(*std::move(frame));
+    }
+    while (std::optional<ReceivedFrame> frame = shared.take_expired()) {
+      if (SwarmPort* port = port_of(frame->swarm)) port->expired_.push_back(*std::move(frame));
+    }
+  }
+
+  SendStatus send(const Endpoint& to, Channel channel, Frame frame) override {
+    frame.swarm = swarm_;
+    return shared_.send(to, channel, std::move(frame));
+  }
+  std::optional<ReceivedFrame> poll() override { return take(frames_); }
+  std::optional<ReceivedFrame> take_expired() override { return take(expired_); }
+  void wait_until(TimePoint deadline) override { shared_.wait_until(deadline); }
+  void wake() override { shared_.wake(); }
+  void forget(const Endpoint& peer) override { shared_.forget(peer, swarm_); }
+  void refuse(const ReceivedFrame& frame) override { shared_.refuse(frame); }
+  void cut(const ReceivedFrame& frame) override { shared_.cut(frame); }
+  Endpoint local() const override { return shared_.local(); }
+  TransportCounters counters() const override { return shared_.counters(); }  // of all swarms
+
+ private:
+  static std::optional<ReceivedFrame> take(std::deque<ReceivedFrame>& from) {
+    if (from.empty()) return std::nullopt;
+    ReceivedFrame frame = std::move(from.front());
+    from.pop_front();
+    return frame;
+  }
+
+  ZmqTransport& shared_;
+  const PeerId swarm_;
+  std::deque<ReceivedFrame> frames_, expired_;
+};
+
+}  // namespace starling
