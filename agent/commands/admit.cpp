@@ -60,8 +60,16 @@ PeerId admitted_id(const AdmissionBook& book, const std::string& text) {
   return found ? *found : whole_id(text);
 }
 
-// What opens the agent of this folder.
-Ticket blank_ticket(const std::string& folder) {
+// What opens the agent of this folder, or the registry or agent that `via` names.
+Ticket blank_ticket(const std::string& folder, const std::string& via) {
+  if (!via.empty()) {
+    const size_t mark = via.find('@');
+    const std::optional<Endpoint> at = Endpoint::parse(via.substr(mark == std::string::npos ? 0 : mark + 1));
+    if (mark == std::string::npos || !at || at->port == 0) {
+      refuse("--via " + via + ": expected ID@HOST:PORT, the id as `starling key` prints it there");
+    }
+    return {.at = *at, .id = whole_id(via.substr(0, mark))};
+  }
   const std::optional<Endpoint> at = last_address_of(folder);
   if (!at) refuse("the agent of " + folder + " has stored no address for tickets yet: start it first");
   return {.at = *at, .id = load_or_create_identity(folder).id()};
@@ -88,7 +96,7 @@ std::string write_box(const std::string& out, Ticket ticket, const PeerId& id) {
 
 int run_admit_command(const AdmitCommand& command) {
   const Identity key = swarm_key_of(command.state, "pass that on, as each of them can invite");
-  Ticket ticket = blank_ticket(command.state);
+  Ticket ticket = blank_ticket(command.state, command.via);
   const uint64_t lasts = static_cast<uint64_t>(seconds(command.lasts));
   const uint64_t not_after = command.lasts == Duration::zero() ? 0 : unix_seconds() + lasts;
   AdmissionBook book(command.state);
@@ -189,6 +197,8 @@ void add_admit(CLI::App& app, Cli& cli) {
                  [options](const std::string& text) { options->lasts = read_duration(text); });
   command.flag("--new", "Makes the agent's identity too, and writes a file for --bootstrap @FILE of its machine.",
                options->makes);
+  command.text("--via ID@HOST:PORT", "Registry or member that the ticket leads to. Default: the agent of --state.",
+               options->via);
   add_count_flag(command, options->count, "--count", CountValue{1, 10'000}, "With --new: so many files. Default: 1.");
   command.text("--out FOLDER", "With --new: where the files go. Default: the working directory.", options->out);
   add_state_flag(command, options->state);

@@ -1,39 +1,35 @@
 #include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <spdlog/spdlog.h>
 
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
 #include "agent/commands/invite.h"
-#include "agent/config/settings.h"
 #include "agent/observe/log.h"
 #include "agent/observe/member_report.h"
 #include "agent/observe/warnings.h"
 #include "agent/process/address_watch.h"
 #include "agent/process/host_address.h"
+#include "agent/process/registry_service.h"
+#include "agent/process/served_swarms.h"
 #include "agent/process/signals.h"
-#include "agent/process/state_folder.h"
-#include "agent/process/trust.h"
-#include "agent/process/trust_watch.h"
 #include "agent/report/resource_limits.h"
 #include "agent/report/version.h"
 #include "bootstrap/registry.h"
+#include "gossip/net/swarm_port.h"
 #include "gossip/net/zmq_transport.h"
 
 namespace starling {
 namespace {
 
 constexpr Duration kStatusEvery = std::chrono::seconds(1);
-
-SettingsRead read_settings(const TrustConfig& own, const std::string& text, const std::string& signature) {
-  try {
-    const AgreedSettings agreed = parse_agreed_settings(text);
-    return {problem_of_trust(own, agreed.swarm.trust, text, signature), agreed.swarm.name, agreed.swarm.membership};
-  } catch (const ConfigError& error) {
-    return {error.what(), "", {}};
-  }
-}
+constexpr int kFramesPerTickMax = 256;
 
 // Tells the observers what the registry does, as an agent would.
 class RegistryLog final : public Registry::Listener {
@@ -53,29 +49,76 @@ class RegistryLog final : public Registry::Listener {
   Observer& observer_;
 };
 
-AgentStatus registry_status(const Registry& registry, const TransportCounters& traffic) {
-  AgentStatus status = traffic_status(registry.counters(), traffic);
-  registry.visit([&](const Router& router) {
-    status.peers += peer_count(router.membership());
-    status.membership.add(router.membership().counters());
-  });
+using Services = std::vector<std::unique_ptr<RegistryService>>;
+
+// Each swarm that can be served; the transport has the keys of the first.
+Services begin_services(std::vector<ServedSwarm> served, const PeerRecord& self, ZmqTransport& transport,
+                        const Clock& clock) {
+  Services services;
+  for (ServedSwarm& one : served) {
+    const std::string folder = one.place->folder();
+    try {
+      if (!services.empty()) transport.open_to(one.trusted.keys);
+      services.push_back(std::make_unique<RegistryService>(std::move(one), self, transport, clock));
+    } catch (const std::invalid_argument& error) {
+      warn_of_unserved(folder, error.what());
+    }
+  }
+  return services;
+}
+
+void say_how_to_join(const RegistryService& service, const Endpoint& at) {
+  const StatePlace& place = service.place();
+  say_join_line("join with", place, at, "");
+  if (place.admitted()) {
+    spdlog::info("a ticket for {} leads to this registry where it is made by `starling admit ID --via {}@{}`",
+                 place.folder(), place.id().hex(), at.to_string());
+  }
+}
+
+AgentStatus registry_status(const Services& services, const TransportCounters& traffic) {
+  RouterCounters refused;
+  for (const auto& service : services) refused.add(service->registry().counters());
+  AgentStatus status = traffic_status(refused, traffic);
+  for (const auto& service : services) {
+    service->registry().visit([&](const Router& router) {
+      status.peers += peer_count(router.membership());
+      status.membership.add(router.membership().counters());
+    });
+  }
   status.phase = "registry";
   return status;
 }
 
-int run_registry(const Config& given) {
+// A swarm that has removed this registry ends alone. Throws std::runtime_error, as RegistryService::tick(): it is the
+// last.
+void tick_all(Services& services, ZmqTransport& transport, Registry::Listener& listener) {
+  std::vector<SwarmPort*> ports;
+  for (const auto& service : services) ports.push_back(&service->port());
+  SwarmPort::deal(transport, ports, kFramesPerTickMax);
+  for (size_t i = 0; i < services.size();) {
+    try {
+      services[i++]->tick(listener);
+    } catch (const std::runtime_error& error) {
+      if (services.size() == 1) throw;
+      RegistryService& ended = *services[--i];
+      warn_of_unserved(ended.place().folder(), error.what());
+      transport.close_to(ended.swarm());
+      services.erase(services.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+}
+
+int run_registry(const Config& config) {
   StopSignals signals;
   const SteadyClock clock;
-  const StatePlace place(given.agent.state, given_identity(given.agent));
-  const Trusted trusted = enter_trust(given, place, "");
-  const Config& config = trusted.config;
+  std::vector<ServedSwarm> served = enter_served(config);
   require_room(64, 8);  // descriptors and threads
   ZmqContext context;
-  ZmqTransport transport(config.agent.listen, context, trusted.keys);
-  expect_all(transport, config.agent, {});
+  ZmqTransport transport(config.agent.listen, context, served.front().trusted.keys);
   const StopSignals::WakeScope wake_on_stop(signals, [&transport] { transport.wake(); });
 
-  PeerRecord self{place.id(), {place.generation(), 0}, advertised(config.agent, transport.local()), {}};
+  PeerRecord self{served.front().place->id(), {}, advertised(config.agent, transport.local()), {}};
   self.meta.role = Role::kBootstrap;
   self.meta.program = kProgram;
   self.meta.name = config.agent.name.empty() ? "bootstrap" : config.agent.name;
@@ -83,52 +126,41 @@ int run_registry(const Config& given) {
   Warnings warnings(clock, nullptr, [](const std::string& text) { spdlog::warn(text); });
   Observers observers({&log, &warnings});
   RegistryLog listener(observers);
-  Registry registry(
-      {self, config.agent.bootstrap, own_rng_seed(place.id(), place.generation()) ^ unguessable_seed(),
-       config.agent.swarm_id, describe_difference,
-       [own = config.swarm.trust](const std::string& text, const std::string& signature) {
-         return read_settings(own, text, signature);
-       },
-       unguessable_seed(), trusted.revocations.get(),
-       [&transport](const Endpoint& to) { return PathFound{.closed = transport.why_closed(to)}; }, trusted.keys.get()},
-      transport, clock);
-  TrustWatch trust_watch(place, trusted, transport, clock,
-                         [&registry](std::string_view entries) { registry.revoke(entries); });
-  place.store_address(self.endpoint);
+  Services services = begin_services(std::move(served), self, transport, clock);
   AddressWatch addresses(config.agent, transport.local(), self.endpoint, [&transport] { transport.wake(); });
-  spdlog::info("registry {} listens on {}", place.id().short_name(), transport.local().to_string());
-  say_join_line("join with", place, self.endpoint, "");
+  spdlog::info("registry {} listens on {}", self.id.short_name(), transport.local().to_string());
+  for (const auto& service : services) say_how_to_join(*service, self.endpoint);
 
   TimePoint next_status = clock.now();
   while (!signals.stop_asked()) {
-    registry.tick(listener);
-    trust_watch.tick();
+    tick_all(services, transport, listener);
     if (const auto change = addresses.take()) {
-      registry.move_to(change->address);
+      for (const auto& service : services) service->move_to(change->address);
       if (std::exchange(self.endpoint, change->address) != change->address) {
-        try {
-          place.store_address(change->address);
-        } catch (const std::exception& error) {
-          spdlog::warn("starling status needs this registry's address from now on: {}", error.what());
-        }
         spdlog::warn("this machine has another address: join with --bootstrap {} from now on",
                      change->address.to_string());
       }
     }
     size_t members = 0;
-    registry.visit([&](const Router& router) { members += router.membership().alive_count(); });
+    for (const auto& service : services) {
+      service->registry().visit([&](const Router& router) { members += router.membership().alive_count(); });
+    }
     transport.expect_members(members);
     if (clock.now() >= next_status) {
       next_status = clock.now() + kStatusEvery;
-      observers.on(registry_status(registry, transport.counters()));
-      for (const std::string& text : registry.take_troubles()) spdlog::warn("{}", text);
+      observers.on(registry_status(services, transport.counters()));
+      for (const auto& service : services) {
+        for (const std::string& text : service->registry().take_troubles()) spdlog::warn("{}", text);
+      }
     }
-    transport.wait_until(std::min({registry.next_deadline(), trust_watch.next_deadline(), next_status}));
+    TimePoint next = next_status;
+    for (const auto& service : services) next = std::min(next, service->next_deadline());
+    transport.wait_until(next);
   }
-  registry.announce_leave();
+  for (const auto& service : services) service->registry().announce_leave();
   const TimePoint end = clock.now() + kLastWords;
   while (clock.now() < end) {
-    registry.tick(listener);
+    tick_all(services, transport, listener);
     transport.wait_until(end);
   }
   return 0;
@@ -142,12 +174,13 @@ void add_bootstrap(CLI::App& app, Cli& cli) {
   add_bootstrap_flag(
       command, cli,
       "Address of another registry or agent to stay in touch with; HOST:PORT#TICKET, @FILE or - to serve a swarm that "
-      "has tickets. Repeatable, or with commas. Default: none.");
+      "has tickets, also several. Repeatable, or with commas. Default: none.");
   for (const char* usage : {"--listen HOST:PORT", "--advertise HOST:PORT", "--swarm ID"}) {
     add_config_flag(command, cli, usage);
   }
   add_config_flag(command, cli, "--name NAME", "Name of the registry, for people. Default: bootstrap.");
-  add_config_flag(command, cli, "--state FOLDER", "Folder of the registry's identity. Default: starling-registry.");
+  add_config_flag(command, cli, "--state FOLDER",
+                  "Folder of the registry's identity and tickets. Default: starling-registry.");
   command.then([&cli] {
     // Not the folder of an agent, so that both can be started in the same directory.
     const char* state = std::getenv("STARLING_STATE");

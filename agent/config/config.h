@@ -60,7 +60,7 @@ struct AgentConfig {
   Endpoint listen{"0.0.0.0", 7400};      // control port; bulk is the next one; port 0: any two
   std::optional<Endpoint> advertise;     // what others dial; default: listen, or this host's address if that is 0.0.0.0
   std::vector<Endpoint> bootstrap;       // any agent or registry of the swarm
-  std::vector<Ticket> tickets;           // of those that came with one; all of one swarm
+  std::vector<Ticket> tickets;           // of those that came with one
   uint64_t swarm_id = 0;                 // the swarm to join; of a registry, the only one to serve; 0: any
   std::string state = "starling-state";  // folder: identity, checkpoints, lock
   std::string genesis;  // file with the first params of a swarm that this agent begins; empty: drawn from the seed

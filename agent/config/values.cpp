@@ -276,9 +276,6 @@ void add_address(Addresses& addresses, const ConfigTree& item) {
   if (text.find('#') != std::string::npos || encoded) {
     addresses.tickets.push_back(parse_ticket(text));
     at = addresses.tickets.back().at;
-    if (!addresses.tickets.back().same_swarm(addresses.tickets.front())) {
-      throw std::invalid_argument("the tickets are of different swarms; give those of one");
-    }
   } else if (text.size() > kShownMax && !Endpoint::parse(text)) {
     throw std::invalid_argument(
         "this is no address HOST:PORT, and no ticket HOST:PORT#TICKET (not shown, as it may be a secret); copy the "

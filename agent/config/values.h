@@ -136,7 +136,7 @@ struct AddressValue {
 // Addresses, each perhaps with the ticket of the agent or registry there.
 struct Addresses {
   std::vector<Endpoint> all;
-  std::vector<Ticket> tickets;  // of one swarm
+  std::vector<Ticket> tickets;
 };
 
 // HOST:PORT, HOST:PORT#TICKET, or @FILE with some of them. Tickets are not printed.

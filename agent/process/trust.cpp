@@ -110,6 +110,12 @@ std::shared_ptr<const MemberKeys> keys_of_ticket(const Ticket& ticket, const Sta
 }
 
 Trusted enter_trust(const Config& config, const StatePlace& place, const std::string& stored) {
+  for (const Ticket& ticket : config.agent.tickets) {
+    if (ticket.swarm() == config.agent.tickets.front().swarm()) continue;
+    refuse_trust(
+        "--bootstrap has tickets of different swarms, and an agent is in one: give those of one. A registry (starling "
+        "bootstrap) serves several");
+  }
   Trusted trusted{config, nullptr};
   TrustConfig& trust = trusted.config.swarm.trust;
   const TrustConfig before = trust_of(stored);
@@ -164,9 +170,10 @@ void warn_of_open_swarm(const Endpoint& advertise, const std::string& folder) {
 void hide_memory() { (void)::prctl(PR_SET_DUMPABLE, 0); }
 
 const KeySeed* given_identity(const AgentConfig& agent) {
-  if (agent.tickets.empty() || !agent.tickets.front().admission) return nullptr;
-  const std::optional<KeySeed>& identity = agent.tickets.front().admission->identity;
-  return identity ? &*identity : nullptr;
+  for (const Ticket& ticket : agent.tickets) {
+    if (ticket.admission && ticket.admission->identity) return &*ticket.admission->identity;
+  }
+  return nullptr;
 }
 
 std::string how_others_are_admitted(const StatePlace& place) {
@@ -201,10 +208,13 @@ std::string date_text(uint64_t unix_s) {
   return text;
 }
 
-void expect_all(ZmqTransport& transport, const AgentConfig& agent, const std::vector<PeerAddress>& known) {
-  for (const Endpoint& at : agent.bootstrap) transport.expect_at({at});
-  for (auto one = known.rbegin(); one != known.rend(); ++one) transport.expect_at(*one);  // the one seen last counts
-  for (const Ticket& ticket : agent.tickets) transport.expect_at({ticket.at, ticket.id});
+void expect_all(ZmqTransport& transport, const AgentConfig& agent, const std::vector<PeerAddress>& known,
+                const PeerId& swarm) {
+  for (const Endpoint& at : agent.bootstrap) transport.expect_at({at}, swarm);
+  for (auto one = known.rbegin(); one != known.rend(); ++one) {
+    transport.expect_at(*one, swarm);  // the one seen last counts
+  }
+  for (const Ticket& ticket : agent.tickets) transport.expect_at({ticket.at, ticket.id}, swarm);
 }
 
 }  // namespace starling

@@ -21,7 +21,8 @@ struct Trusted {
 
 // `stored`: the agreed settings of the folder; empty: none. The first agent of a swarm makes its key where its config
 // says trust: ticket, or auto while other machines reach it and it was told no bootstrap. Where there is a key, memory
-// is hidden. Throws std::runtime_error, with the remedy, where the three do not go together.
+// is hidden. Throws std::runtime_error, with the remedy, where the three do not go together, or tickets are of several
+// swarms.
 Trusted enter_trust(const Config& config, const StatePlace& place, const std::string& stored);
 
 // Whether other machines may open links to this agent: it listens beyond loopback, or advertises an address there.
@@ -37,7 +38,7 @@ void hide_memory();
 // or another agent, or it has expired.
 std::shared_ptr<const MemberKeys> keys_of_ticket(const Ticket& ticket, const StatePlace& place, const PeerId& swarm);
 
-// The identity that a ticket brings for this process; null: it makes its own.
+// The identity that a ticket brings for this process; null: it makes its own. Lies in `agent`.
 const KeySeed* given_identity(const AgentConfig& agent);
 
 // For people: how others join a certified swarm. Empty: it is none.
@@ -50,6 +51,8 @@ std::string until_text(uint64_t not_after);  // "until 2027-01-31 12:00 UTC"; of
 uint64_t unix_seconds();
 
 // Tells the transport which peers are at the addresses that this process was given. `known`: of an earlier life.
-void expect_all(ZmqTransport& transport, const AgentConfig& agent, const std::vector<PeerAddress>& known);
+// `swarm`: as in ZmqTransport::expect_at().
+void expect_all(ZmqTransport& transport, const AgentConfig& agent, const std::vector<PeerAddress>& known,
+                const PeerId& swarm = {});
 
 }  // namespace starling

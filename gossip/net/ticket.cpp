@@ -130,10 +130,7 @@ std::string Ticket::to_string() const {
   return text;
 }
 
-bool Ticket::same_swarm(const Ticket& other) const {
-  if (admission && other.admission) return admission->swarm == other.admission->swarm;
-  return !admission && !other.admission && seed == other.seed;
-}
+PeerId Ticket::swarm() const { return admission ? admission->swarm : Identity(seed).id(); }
 
 Ticket parse_ticket(std::string_view text) {
   if (text.size() > kTicketTextMax)

@@ -27,7 +27,7 @@ struct Ticket {
   KeySeed seed{};                        // of the swarm's key; zero: it is certified
   std::optional<Admission> admission{};  // of a certified swarm
   std::string to_string() const;
-  bool same_swarm(const Ticket& other) const;
+  PeerId swarm() const;  // the public half of its key
   bool operator==(const Ticket&) const = default;
 };
 

@@ -88,8 +88,9 @@ TEST_F(ConfigTest, TicketsComeWithAddressesAndFromFilesAndAreNotShown) {
     EXPECT_EQ(config.agent.bootstrap, (std::vector<Endpoint>{one.at, two.at}));
     EXPECT_EQ(print_config(config).find('#' + one.to_string().substr(15, 8)), std::string::npos);
   }
-  const std::string mixed = one.to_string() + "," + other.to_string();
-  const std::string cut = one.to_string().substr(0, 90);
+  const std::string of_several = one.to_string() + "," + other.to_string();  // for a registry
+  EXPECT_EQ(load_config("", {"--bootstrap=" + of_several}).agent.tickets, (std::vector<Ticket>{one, other}));
+  const std::string cut = one.to_string().substr(0, 90), mixed = one.to_string() + "," + cut;
   for (const std::string& text : {"--bootstrap=" + mixed, "agent.bootstrap=" + mixed, "--bootstrap=" + cut}) {
     const std::string said = error("", {text});
     EXPECT_NE(said, "");

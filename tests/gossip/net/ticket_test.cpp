@@ -101,8 +101,8 @@ TEST(Ticket, OfACertifiedSwarmReadsBack) {
     const std::string text = ticket.to_string();
     EXPECT_EQ(text.size(), std::string("10.0.0.5:7400#").size() + (with_identity ? 328 : 286));
     EXPECT_EQ(parse_ticket(text), ticket);
-    EXPECT_TRUE(parse_ticket(text).same_swarm(ticket));
-    EXPECT_FALSE(parse_ticket(text).same_swarm(sample()));
+    EXPECT_EQ(parse_ticket(text).swarm(), ticket.swarm());
+    EXPECT_NE(parse_ticket(text).swarm(), sample().swarm());
   }
 }
 

@@ -1,0 +1,27 @@
+// The swarms that a registry serves: those of the tickets that it is given, and those that its state folder holds from
+// earlier lives. One lies in the state folder itself, as an agent's does; each other has the folder swarms/KEY in it,
+// with the same identity.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "agent/config/config.h"
+#include "agent/process/state_folder.h"
+#include "agent/process/trust.h"
+
+namespace starling {
+
+struct ServedSwarm {
+  std::unique_ptr<StatePlace> place;  // all with the same identity
+  Trusted trusted;                    // the addresses and tickets in its config are this swarm's
+};
+
+// At least one; an open swarm is alone. What keeps another one from being served is logged. Throws std::runtime_error,
+// with the remedy: none can be served.
+std::vector<ServedSwarm> enter_served(const Config& config);
+
+// `why`: with the remedy.
+void warn_of_unserved(const std::string& folder, const std::string& why);
+
+}  // namespace starling
