@@ -35,6 +35,7 @@ TrustWatch::TrustWatch(const StatePlace& place, const Trusted& trusted, ZmqTrans
 TimePoint TrustWatch::next_deadline() const { return revocations_ ? next_look_ : TimePoint::max(); }
 
 void TrustWatch::tick() {
+  if (const std::string foreign = transport_.take_foreign(); !foreign.empty()) spdlog::warn("{}", foreign);
   if (!revocations_ || clock_.now() < next_look_) return;
   next_look_ = clock_.now() + kLookEvery;
   if (place_.holds_certified_key()) {

@@ -1,6 +1,6 @@
-// Beside a running member of a certified swarm. Takes what its state folder gets meanwhile: revocations where the
-// swarm's key is, else the next ticket. Keeps the revocations that the member hears, and warns of a
-// membership that ends. Control thread.
+// Beside a running member or registry. Says which links prove no membership. In a certified swarm it takes what the
+// state folder gets meanwhile: revocations where the swarm's key is, else the next ticket. It keeps the revocations
+// that the member hears, and warns of a membership that ends. Control thread.
 #pragma once
 
 #include <cstdint>

@@ -12,15 +12,18 @@ namespace {
 
 constexpr int kHandshakeEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
                                  ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                                 ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+                                 ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_DISCONNECTED;
 constexpr uint32_t kRefusedFrom = 400;                          // from this answer of the other side's gate on
 constexpr Duration kBrokenOffWithin = std::chrono::seconds(1);  // a full port waits longer (handshake_ivl)
 constexpr int kBrokenHandshakes = 3;                            // in a row: nobody breaks them off by chance
+constexpr Duration kLasts = std::chrono::seconds(1);            // a link that is no member's does not
+constexpr int kCutLinks = 3;                                    // in a row, likewise
 
 HandshakeEvent event_of(uint16_t kind, uint32_t value) {
   switch (kind) {
     case ZMQ_EVENT_CONNECTED: return HandshakeEvent::kConnected;
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED: return HandshakeEvent::kSucceeded;
+    case ZMQ_EVENT_DISCONNECTED: return HandshakeEvent::kEnded;
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
       return value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH ? HandshakeEvent::kOtherKind
                                                                  : HandshakeEvent::kNotTheirs;
@@ -83,8 +86,12 @@ bool ExpectedPeers::note(Place& place, HandshakeEvent event, TimePoint now) cons
     case HandshakeEvent::kConnected: place.connected = now; return false;
     case HandshakeEvent::kLater: return false;
     case HandshakeEvent::kSucceeded:
-      place.closed = Closed::kNo;
+      if (place.closed != Closed::kNoMember) place.closed = Closed::kNo;
       place.broken = 0;
+      place.opened = now;
+      return false;
+    case HandshakeEvent::kEnded:
+      if (keyed_) note_ended(place, now);
       return false;
     case HandshakeEvent::kBrokenOff:
       if (now - place.connected < kBrokenOffWithin && ++place.broken >= kBrokenHandshakes &&
@@ -102,6 +109,22 @@ bool ExpectedPeers::note(Place& place, HandshakeEvent event, TimePoint now) cons
   }
   place.guessed = false;
   return true;
+}
+
+// The other side judges a link's proof of membership by its first frame.
+void ExpectedPeers::note_ended(Place& place, TimePoint now) {
+  if (!place.opened) return;
+  place.cut = now - *place.opened < kLasts ? place.cut + 1 : 0;
+  place.opened.reset();
+  if (place.cut < kCutLinks) return;
+  place.closed = Closed::kNoMember;
+  place.guessed = true;
+}
+
+void ExpectedPeers::note_lasting(Place& place, TimePoint now) {
+  if (!place.opened || now - *place.opened < kLasts) return;
+  place.cut = 0;
+  if (place.closed == Closed::kNoMember) place.closed = Closed::kNo;
 }
 
 std::string ExpectedPeers::why_closed(const Endpoint& at) const {
@@ -127,6 +150,10 @@ std::string ExpectedPeers::why_closed(const Endpoint& at) const {
       return "the ticket does not open " + to +
              ": it is of another swarm, the agent there began anew with another state folder, or it asks for no ticket "
              "(trust: open). Ask for the ticket that stands in that folder now";
+    case Closed::kNoMember:
+      return to +
+             " breaks off each link once it is open: the ticket has the door of the swarm there, and a membership of "
+             "another one. Ask the holder of that swarm's key for the ticket of `starling admit`";
   }
   return "";
 }

@@ -20,7 +20,8 @@ enum class HandshakeEvent : uint8_t {
   kOtherKind,   // one side encrypts and the other does not; final
   kNotTheirs,   // the other side has another key; final
   kTurnedAway,  // the own key is none that gets in; final
-  kLater        // at a bound; ZeroMQ tries again
+  kLater,       // at a bound; ZeroMQ tries again
+  kEnded        // of a link that was open
 };
 
 // Of one socket, which outlives it.
@@ -64,6 +65,7 @@ class ExpectedPeers {
       while (const std::optional<HandshakeEvent> event = next_event(at, place.id)) {
         if (note(place, *event, now)) refused(at, place.id);
       }
+      note_lasting(place, now);
     }
   }
 
@@ -71,15 +73,19 @@ class ExpectedPeers {
   bool surely_closed(const Endpoint& at) const;      // that is no guess; with keys a guess is taken for it
 
  private:
-  enum class Closed { kNo, kWantsTicket, kHasNoTickets, kOtherKey };
+  enum class Closed { kNo, kWantsTicket, kHasNoTickets, kOtherKey, kNoMember };
   struct Place {
     PeerId id;
     Closed closed = Closed::kNo;
     bool guessed = false;
     TimePoint connected;
-    int broken = 0;  // handshakes in a row
+    int broken = 0;                     // handshakes in a row
+    std::optional<TimePoint> opened{};  // the link that is open
+    int cut = 0;                        // links in a row, as soon as they were open
   };
   bool note(Place& place, HandshakeEvent event, TimePoint now) const;  // true: ZeroMQ does not try again
+  static void note_ended(Place& place, TimePoint now);
+  static void note_lasting(Place& place, TimePoint now);
 
   const bool keyed_;
   std::map<Endpoint, Place> places_;

@@ -44,6 +44,7 @@ constexpr Duration kLookEvery = std::chrono::milliseconds(50);  // at handshakes
 constexpr Duration kRefusedLinkLife = std::chrono::seconds(5);  // then another one is tried
 constexpr Duration kDeadLink = std::chrono::seconds(30);        // nothing was taken: ZeroMQ may have given it up
 constexpr Duration kProofPatience = std::chrono::seconds(10);
+constexpr Duration kForeignEvery = std::chrono::minutes(1);
 constexpr size_t kPartBytesMax[2] = {kControlFrameBytesMax, kBulkFrameBytesMax};
 
 size_t index_of(Channel channel) { return static_cast<size_t>(channel); }
@@ -194,7 +195,8 @@ struct ZmqTransportImpl {
   void prepare(Link& link, const PeerId& reader, const Door& door);
   void look_at_handshakes();
   void look_at_handshakes(const PeerId& swarm, Door& door);
-  const SignedMembership* member_of(const PeerId& swarm, const zmq::message_t& routing_id);
+  const SignedMembership* member_of(const PeerId& swarm, const zmq::message_t& routing_id, const std::string& source);
+  void note_foreign(const std::string& source, const char* why);
   bool connect(Link& link);
   void try_next_number(Link& link);
   void evict_oldest_link();
@@ -221,6 +223,8 @@ struct ZmqTransportImpl {
   TimePoint next_look;
   std::unordered_map<std::string, std::optional<SignedMembership>> judged;  // links of others, by swarm and routing id
   std::deque<ReceivedFrame> expired;
+  std::string foreign;  // to be told
+  TimePoint next_foreign;
   uint64_t own_strangers = 0;  // of prove_closed()
   size_t link_count_max;
   uint64_t use_count = 0;
@@ -484,7 +488,8 @@ void ZmqTransportImpl::flush_all() {
 }
 
 // Null: the link is of no member, and never was. Its time may be over, also on a link that lasts.
-const SignedMembership* ZmqTransportImpl::member_of(const PeerId& swarm, const zmq::message_t& routing_id) {
+const SignedMembership* ZmqTransportImpl::member_of(const PeerId& swarm, const zmq::message_t& routing_id,
+                                                    const std::string& source) {
   const auto door = doors.find(swarm);
   if (door == doors.end() || is_renamed(routing_id)) return nullptr;
   const std::string proof = routing_id.to_string();
@@ -493,10 +498,18 @@ const SignedMembership* ZmqTransportImpl::member_of(const PeerId& swarm, const z
   if (found == judged.end()) {
     const char* why = "";
     const std::optional<SignedMembership> member = door->second.keys->judge(proof, &why);
+    if (!member) note_foreign(source, why);
     if (judged.size() >= kJudgedLinksMax) judged.clear();
     found = judged.emplace(std::move(link), member).first;
   }
   return found->second ? &*found->second : nullptr;
+}
+
+void ZmqTransportImpl::note_foreign(const std::string& source, const char* why) {
+  if (clock.now() < next_foreign) return;
+  next_foreign = clock.now() + kForeignEvery;
+  foreign = "a link from " + source + " is cut: it has the door key of a swarm here, and shows " + why +
+            ". Its ticket is damaged or put together from two: give that machine the ticket of `starling admit`";
 }
 
 std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* refused) {
@@ -528,7 +541,7 @@ std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* re
     return std::nullopt;
   }
   frame.swarm = shown_by(parts[0]);
-  const SignedMembership* const member = keyed ? member_of(frame.swarm, routing_id) : nullptr;
+  const SignedMembership* const member = keyed ? member_of(frame.swarm, routing_id, frame.source) : nullptr;
   const bool late = member && has_expired(*member, unix_seconds());
   if (member) frame.authenticated = member->id;
   if (keyed && (!member || late)) {  // counted with the link that is cut
@@ -692,6 +705,8 @@ bool ZmqTransport::surely_closed(const Endpoint& at) const {
   const Door* door = impl_->door_of({});
   return door && door->expected.surely_closed(at);
 }
+
+std::string ZmqTransport::take_foreign() { return std::exchange(impl_->foreign, {}); }
 
 std::optional<ReceivedFrame> ZmqTransport::take_expired() {
   if (impl_->expired.empty()) return std::nullopt;

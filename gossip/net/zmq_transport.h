@@ -58,6 +58,10 @@ class ZmqTransport final : public Transport {
   std::string why_closed(const Endpoint& at, const PeerId& swarm = {}) const;
   bool surely_closed(const Endpoint& at) const;  // that is no guess; with keys a guess is taken for it
 
+  // For people, with the remedy: a link was cut, since it shows a door here and no membership of that swarm. At most
+  // once a minute; empty: none since.
+  std::string take_foreign();
+
   // This process has another membership of that swarm, with the same identity and door: all its links to others are
   // made anew. REQUIRES: it had keys of it.
   void renew(std::shared_ptr<const MemberKeys> keys);

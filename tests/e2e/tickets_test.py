@@ -149,11 +149,12 @@ class Tickets(swarm.Case):
       'expired': ('#'.join(expired), True, 'the ticket has expired on', 'starling admit'),
       'gone': ('#'.join(gone), True, 'is revoked: the holder'),
       'other-swarm': (f'{at}#{others[1]}', False, 'the ticket does not open ' + at),
-      'spliced': (f'{at}#{spliced}', False, 'no answer from ' + at),
+      'spliced': (f'{at}#{spliced}', False, 'breaks off each link', 'starling admit'),
       'shared-here': (f'{at}#{shared_key}', False, 'the ticket does not open ' + at),
       'good': (f'{shared_at}#{key}', False, 'the ticket does not open ' + shared_at),
     }
     self.all_refused(first, wrong)
+    self.wait_log(first, 'shows a membership that the swarm\'s key has not signed', seconds=SOON)
     self.assertEqual((other.last('status')['peers'], shared.last('status')['peers']), (0, 0))
     # The same ticket at the right place is a good one.
     good = self.joiner('good', f'{at}#{key}')

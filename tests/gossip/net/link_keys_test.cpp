@@ -231,12 +231,33 @@ TEST_F(LinkKeysTest, AMembershipOfOneSwarmBehindTheDoorOfAnotherIsCut) {
   Admission spliced = admit(identity_of(5), {.id = identity_of(4).id()});
   spliced.door = admit(identity_of(1), {.id = identity_of(4).id()}).door;
   const auto member = open(std::make_shared<MemberKeys>(identity_of(4), spliced));
-  ASSERT_EQ(member->send(both->local(), Channel::kControl, frame(identity_of(3).id())), SendStatus::kQueued);
-  EXPECT_TRUE(run_until(*member, *both, [&] {
-    (void)member->poll();
-    EXPECT_FALSE(both->poll());
-    return both->counters().links.cut > 0;
+  const std::string why = reason(*member, *both, identity_of(3).id());
+  EXPECT_NE(why.find("breaks off each link"), std::string::npos) << why;
+  EXPECT_GE(both->counters().links.cut, 3u);
+  const std::string told = both->take_foreign();
+  EXPECT_NE(told.find("a membership that the swarm's key has not signed"), std::string::npos) << told;
+  EXPECT_EQ(both->take_foreign(), "") << "once a minute";
+}
+
+// A member whose link breaks now and then is none of another swarm.
+TEST_F(LinkKeysTest, ALinkThatLastsIsNoForeignOne) {
+  const auto a = open(keys(2)), b = open(keys(3));
+  a->expect_at({b->local(), identity_of(3).id()});
+  size_t heard = 0;
+  TimePoint next_cut = clock_.now();
+  EXPECT_TRUE(run_until(*a, *b, [&] {
+    (void)a->send(b->local(), Channel::kControl, frame({}));
+    (void)a->poll();
+    EXPECT_EQ(a->why_closed(b->local()), "");
+    while (const auto got = b->poll()) {
+      ++heard;
+      if (clock_.now() < next_cut) continue;
+      b->cut(*got);
+      next_cut = clock_.now() + milliseconds(2000);
+    }
+    return b->counters().links.cut > 3;
   }));
+  EXPECT_EQ(b->take_foreign(), "");
 }
 
 TEST_F(LinkKeysTest, TwoSwarmsWithOneDoorAreRefused) {
