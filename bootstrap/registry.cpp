@@ -148,6 +148,7 @@ Registry::Registry(RegistryOptions options, Transport& transport, const Clock& c
       clock_(clock),
       secret_(process_secret(options_.secret, options_.rng_seed)),
       gate_(secret_, clock, options_.keys != nullptr),
+      clocks_(clock),
       rng_seed_(options_.rng_seed),
       seeds_(std::make_unique<Seeds>(*this)) {
   STARLING_CHECK(options_.compare != nullptr && options_.read != nullptr);
@@ -166,7 +167,6 @@ void Registry::tick(Listener& listener) {
     if (!frame) break;
     receive(listener, std::move(*frame));
   }
-  turn_away_expired(transport_, options_.self, gate_, strangers_);
   for (const auto& [id, swarm] : swarms_) {
     Forward handler(listener, swarm->router);
     swarm->router.tick(handler);
@@ -261,6 +261,8 @@ void Registry::receive(Listener& listener, ReceivedFrame frame) {
   } else if (options_.revocations && options_.revocations->contains(header.sender)) {
     ++strangers_.no_member;
     turn_away_revoked(frame, header, options_.self, *options_.revocations, gate_, transport_);
+  } else if (is_late(frame, header, message)) {
+    ++strangers_.no_member;
   } else if (const auto* revoked = message_as<Revoked>(message)) {
     if (options_.revocations) revoke(revoked->entries);
   } else if (header.sender != options_.self.id || is_read(message)) {
@@ -269,6 +271,14 @@ void Registry::receive(Listener& listener, ReceivedFrame frame) {
     Swarm* swarm = swarm_of(listener, header, message, frame.source);
     if (swarm) swarm->inbox.frames.push_back(std::move(frame));
   }
+}
+
+// Of what no router judges. Whoever serves no swarm yet hears the answers to its own questions, as a newcomer does.
+bool Registry::is_late(const ReceivedFrame& frame, const FrameHeader& header, const Message& message) {
+  const bool asked = swarms_.empty() && message_is<JoinReply, JoinRefused, JoinCookie>(message);
+  const bool judged_here = std::holds_alternative<BootstrapMessage>(message) || message_is<Revoked>(message);
+  return judged_here && !asked &&
+         turn_away_expired(frame, header, message, certified_clocks(), options_.self, gate_, transport_);
 }
 
 // Null: of none; counted, and a Join is answered.
@@ -353,8 +363,8 @@ Registry::Swarm* Registry::begin(Listener& listener, const std::string& settings
                                  const SettingsRead& read) {
   const uint64_t id = swarm_id_of(settings);
   const RouterOptions options{
-      options_.self,        read.membership, options_.seeds, ++rng_seed_, options_.compare, secret_, {},
-      options_.revocations, options_.keys};
+      options_.self,        read.membership, options_.seeds,    ++rng_seed_, options_.compare, secret_, {},
+      options_.revocations, options_.keys,   certified_clocks()};
   Swarm* namesake = largest_of(read.name);
   const auto added =
       swarms_.emplace(id, std::make_unique<Swarm>(options, read.name, settings, signature, transport_, clock_));

@@ -63,15 +63,18 @@ class Registry {
   size_t swarm_count() const { return swarms_.size(); }
   const Router* find(uint64_t swarm_id) const;  // null: not served
   void visit(const std::function<void(const Router&)>& use) const;
-  std::vector<std::string> take_troubles();  // as Router's, of all swarms
-  void move_to(const Endpoint& endpoint);    // likewise
-  RouterCounters counters() const;           // of all swarms, and of frames that belong to none
+  std::vector<std::string> take_troubles();   // as Router's, of all swarms
+  void move_to(const Endpoint& endpoint);     // likewise
+  RouterCounters counters() const;            // of all swarms, and of frames that belong to none
+  MemberClocks& clocks() { return clocks_; }  // of the members of all swarms
 
  private:
   struct Swarm;
   class Seeds;
 
   void receive(Listener& listener, ReceivedFrame frame);
+  bool is_late(const ReceivedFrame& frame, const FrameHeader& header, const Message& message);
+  MemberClocks* certified_clocks() { return options_.revocations ? &clocks_ : nullptr; }
   Swarm* swarm_of(Listener& listener, const FrameHeader& header, const Message& message, const std::string& source);
   Swarm* swarm_to_join(Listener& listener, const FrameHeader& header, const Join& join, const std::string& source);
   Swarm* swarm_to_read(const Join& join, const std::string& source);
@@ -94,6 +97,7 @@ class Registry {
   std::map<uint64_t, std::unique_ptr<Swarm>> swarms_;  // by id
   const uint64_t secret_;                              // of all its routers, since they answer behind one address
   JoinGate gate_;
+  MemberClocks clocks_;
   RouterCounters strangers_;
   uint64_t rng_seed_;
   std::unique_ptr<Seeds> seeds_;

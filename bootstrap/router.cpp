@@ -27,7 +27,7 @@ constexpr Duration kEarlierFrames = std::chrono::seconds(3);  // of a process th
 constexpr const char* kWrongSender = "its sender is not the one that its key belongs to";
 constexpr const char* kOtherSwarm = "of another swarm";
 constexpr const char* kExpiredText =
-    "its membership has expired, by the clock here: the holder of the swarm's key admits it again with `starling "
+    "its membership has expired, by the clocks here: the holder of the swarm's key admits it again with `starling "
     "admit`; start with that ticket";
 constexpr const char* kNoMember = "of a member that is revoked or has expired";
 
@@ -80,19 +80,16 @@ void turn_away_revoked(const ReceivedFrame& frame, const FrameHeader& header, co
   (void)transport.send(header.reply_to, Channel::kControl, {encode_frame_header(own, answer, {}), {}, header.sender});
 }
 
-void turn_away_expired(Transport& transport, const PeerRecord& self, JoinGate& gate, RouterCounters& counters) {
-  while (const std::optional<ReceivedFrame> frame = transport.take_expired()) {
-    FrameHeader header;
-    Message message;
-    ++counters.no_member;
-    const DecodeStatus status = decode_frame(frame->channel, frame->header.span(), {}, &header, &message);
-    const auto* join = message_as<Join>(message);
-    if (status != DecodeStatus::kOk || frame->authenticated != header.sender || !join) continue;
-    if (!gate.may_answer(frame->source)) continue;
-    const FrameHeader own{header.swarm, self.id, self.version.generation, self.endpoint};
-    const Message answer = JoinRefused{kExpiredText, "", join->nonce};
-    (void)transport.send(header.reply_to, Channel::kControl, {encode_frame_header(own, answer, {}), {}, header.sender});
-  }
+bool turn_away_expired(const ReceivedFrame& frame, const FrameHeader& header, const Message& message,
+                       MemberClocks* clocks, const PeerRecord& self, JoinGate& gate, Transport& transport) {
+  if (!clocks || !has_expired(frame.not_after, clocks->now())) return false;
+  if (has_expired(frame.not_after, clocks->earliest())) transport.cut(frame);
+  const auto* join = message_as<Join>(message);
+  if (!join || !gate.may_answer(frame.source)) return true;
+  const FrameHeader own{header.swarm, self.id, self.version.generation, self.endpoint};
+  const Message answer = JoinRefused{kExpiredText, "", join->nonce};
+  (void)transport.send(header.reply_to, Channel::kControl, {encode_frame_header(own, answer, {}), {}, header.sender});
+  return true;
 }
 
 bool let_in(JoinGate& gate, JoinGate::Verdict verdict, const Join& join, RouterCounters& counters,
@@ -166,7 +163,6 @@ void Router::tick(Handler& handler) {
     if (!frame) break;
     receive(handler, *frame);
   }
-  turn_away_expired(transport_, membership_.self(), gate_, counters_);
   membership_.tick();
   twins_.tick();
   forget_readers();
@@ -203,6 +199,24 @@ bool Router::answer_at_bulk_port(const ReceivedFrame& frame) {
   return true;
 }
 
+// Where this machine's clock is far ahead, all others seem to have expired, and only their clocks show that they have
+// not. So a known member is asked for its clock, which counts unless that member has expired by the others' clocks.
+// Whoever knows no member hears the answers to its own Joins.
+bool Router::is_late(const ReceivedFrame& frame, const FrameHeader& header, const Message& message) {
+  if (!options_.clocks || !frame.authenticated) return false;
+  const bool counts = !has_expired(frame.not_after, options_.clocks->earliest()) && membership_.find(header.sender);
+  const auto* ack = message_as<PingAck>(message);
+  if (ack && counts) options_.clocks->hear(header.sender, ack->unix_s);
+  const bool asked = message_is<JoinReply, JoinRefused, JoinCookie>(message) && membership_.alive_count() == 0;
+  if (asked || !turn_away_expired(frame, header, message, options_.clocks, membership_.self(), gate_, transport_)) {
+    return false;
+  }
+  if (counts && !ack && gate_.may_answer(frame.source)) {
+    send({header.reply_to, header.sender}, Ping{0, header.sender, {}});
+  }
+  return true;
+}
+
 bool Router::admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* header, Message* message) {
   const DecodeStatus status = decode_frame(frame.channel, frame.header.span(), frame.payload.span(), header, message);
   if (status == DecodeStatus::kWrongChannel && answer_at_bulk_port(frame)) return false;
@@ -224,6 +238,11 @@ bool Router::admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* he
   if (options_.revocations && options_.revocations->contains(header->sender)) {
     ++counters_.no_member;
     turn_away_revoked(frame, *header, membership_.self(), *options_.revocations, gate_, transport_);
+    handler.on_frame_refused(frame, kNoMember);
+    return false;
+  }
+  if (is_late(frame, *header, *message)) {
+    ++counters_.no_member;
     handler.on_frame_refused(frame, kNoMember);
     return false;
   }

@@ -17,6 +17,7 @@
 #include "bootstrap/peer_troubles.h"
 #include "bootstrap/twin_watch.h"
 #include "gossip/clock.h"
+#include "gossip/membership/member_clocks.h"
 #include "gossip/membership/membership.h"
 #include "gossip/net/outbox.h"
 #include "gossip/net/transport.h"
@@ -36,6 +37,7 @@ struct RouterOptions {
   TwinWatch::Sign sign{};              // as TwinWatch's
   Revocations* revocations = nullptr;  // as Membership's
   const MemberKeys* keys = nullptr;    // likewise
+  MemberClocks* clocks = nullptr;      // by which memberships end; may be shared. Null: none ends
 };
 
 struct RouterCounters {
@@ -72,8 +74,10 @@ bool is_read(const Message& message);
 // Of a frame of a revoked sender, which its link proves: cuts the link, and tells the sender.
 void turn_away_revoked(const ReceivedFrame& frame, const FrameHeader& header, const PeerRecord& self,
                        const Revocations& revocations, JoinGate& gate, Transport& transport);
-// Tells the members that have expired so where they join; their links are cut.
-void turn_away_expired(Transport& transport, const PeerRecord& self, JoinGate& gate, RouterCounters& counters);
+// False: the membership of the frame's sender has not ended. Else nothing of it is to be taken, and it is told so where
+// it joins. Its link is cut, unless this machine's clock alone says that it has ended, or too few clocks are known.
+bool turn_away_expired(const ReceivedFrame& frame, const FrameHeader& header, const Message& message,
+                       MemberClocks* clocks, const PeerRecord& self, JoinGate& gate, Transport& transport);
 
 // Whether the gate's verdict lets a Join in. If not it is counted, and `tell` has what the newcomer must hear, if
 // anything: its cookie, or that its program is too old.
@@ -133,6 +137,7 @@ class Router final : public Outbox {
   void receive(Handler& handler, const ReceivedFrame& frame);
   // False: counted, and the handler was told where it should know.
   bool admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* header, Message* message);
+  bool is_late(const ReceivedFrame& frame, const FrameHeader& header, const Message& message);
   bool answer_at_bulk_port(const ReceivedFrame& frame);
   bool may_have_model(const FrameHeader& header, const BootstrapMessage& message, const std::string& source);
   void answer_join(const FrameHeader& header, const Join& join, const std::string& source);

@@ -9,6 +9,7 @@
 
 #include "gossip/limits.h"
 #include "gossip/net/hash.h"
+#include "gossip/net/member_keys.h"
 #include "gossip/net/wire.h"
 
 namespace starling {
@@ -53,6 +54,7 @@ void SwarmReader::tick() {
   for (int i = 0; i < kFramesPerTickMax; ++i) {
     const std::optional<ReceivedFrame> frame = transport_.poll();
     if (!frame) break;
+    if (has_expired(frame->not_after, clock_.unix_seconds())) continue;
     FrameHeader header;
     Message message;
     const DecodeStatus status =

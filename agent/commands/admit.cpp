@@ -98,7 +98,7 @@ int run_admit_command(const AdmitCommand& command) {
   const Identity key = swarm_key_of(command.state, "pass that on, as each of them can invite");
   Ticket ticket = blank_ticket(command.state, command.via);
   const uint64_t lasts = static_cast<uint64_t>(seconds(command.lasts));
-  const uint64_t not_after = command.lasts == Duration::zero() ? 0 : unix_seconds() + lasts;
+  const uint64_t not_after = command.lasts == Duration::zero() ? 0 : SteadyClock().unix_seconds() + lasts;
   AdmissionBook book(command.state);
   if (!command.makes) {
     const PeerId id = whole_id(command.id);
@@ -173,7 +173,7 @@ int run_members_command(const MembersCommand& command) {
   for (const auto& [id, row] : last) rows.push_back(row);
   std::ranges::sort(rows, {}, &SignedRow::serial);
   for (const SignedRow& row : rows) {
-    const bool expired = has_expired({row.id, row.not_after, row.serial}, unix_seconds());
+    const bool expired = has_expired(row.not_after, SteadyClock().unix_seconds());
     std::printf("%6llu  %s  %s%s\n", static_cast<unsigned long long>(row.serial), row.id.hex().c_str(),
                 row.revocation.empty() ? until_text(row.not_after).c_str() : "revoked", expired ? " (expired)" : "");
   }

@@ -47,8 +47,10 @@ RegistryService::RegistryService(ServedSwarm served, PeerRecord self, ZmqTranspo
       swarm_(served_.trusted.keys ? served_.trusted.keys->swarm() : PeerId{}),
       port_(transport, swarm_),
       registry_(options_of(served_, self, transport, swarm_), port_, clock),
-      watch_(*served_.place, served_.trusted, transport, clock,
-             [this](std::string_view entries) { registry_.revoke(entries); }) {
+      watch_(
+          *served_.place, served_.trusted, transport, clock,
+          [this](std::string_view entries) { registry_.revoke(entries); },
+          [this] { return registry_.clocks().now(); }) {
   expect_all(transport, served_.trusted.config.agent, {}, swarm_);
   place().store_address(self.endpoint);
 }

@@ -194,8 +194,9 @@ void Session::begin(Hooks hooks) {
                            return found;
                          }};
   agent_ = std::make_unique<Agent>(options_, parts);  // refuses a config of another swarm than the folder's
-  trust_watch_ = std::make_unique<TrustWatch>(place_, trusted_, transport_, clock_,
-                                              [this](std::string_view entries) { agent_->revoke(entries); });
+  trust_watch_ = std::make_unique<TrustWatch>(
+      place_, trusted_, transport_, clock_, [this](std::string_view entries) { agent_->revoke(entries); },
+      [this] { return agent_->unix_seconds(); });
   place_.store_address(options_.advertise);
 }
 

@@ -2,7 +2,6 @@
 
 #include <sys/prctl.h>
 
-#include <chrono>
 #include <ctime>
 #include <stdexcept>
 #include <utility>
@@ -48,6 +47,13 @@ std::shared_ptr<Revocations> known_revocations(const StatePlace& place, const Pe
   if (place.holds_certified_key()) (void)revocations->take(revocations_in(place.folder()));
   if (revocations->contains(place.id())) refuse_trust(revoked_text(place.id()));
   return revocations;
+}
+
+// The members judge by their clocks whether it has, and let this agent in or refuse it.
+void warn_of_expired(const MemberKeys& keys) {
+  const uint64_t now = SteadyClock().unix_seconds();
+  if (!has_expired(keys.membership().not_after, now)) return;
+  spdlog::warn("{}", expired_text(keys, now, "this machine's clock: set it right where it is wrong, else"));
 }
 
 void take_tickets(const AgentConfig& agent, const StatePlace& place, const TrustConfig& before) {
@@ -99,13 +105,6 @@ std::shared_ptr<const MemberKeys> keys_of_ticket(const Ticket& ticket, const Sta
   } catch (const std::invalid_argument& error) {
     refuse_trust(error.what());
   }
-  if (has_expired(keys->membership(), unix_seconds())) {
-    refuse_trust("the ticket has expired on " + date_text(keys->membership().not_after) + ", and it is " +
-                 date_text(unix_seconds()) +
-                 " by this machine's clock: set the clock right, or ask the holder of the swarm's key for the ticket "
-                 "of `starling admit " +
-                 place.id().hex() + "`");
-  }
   return keys;
 }
 
@@ -131,6 +130,7 @@ Trusted enter_trust(const Config& config, const StatePlace& place, const std::st
     trust = {Trust::kCertified, before.key.is_zero() ? certified->admission->swarm : before.key};
     hide_memory();
     trusted.keys = keys_of_ticket(*certified, place, trust.key);
+    warn_of_expired(*trusted.keys);
     trusted.revocations = known_revocations(place, trust.key);
     place.keep_admission(*certified);
     return trusted;
@@ -185,6 +185,12 @@ std::string how_others_are_admitted(const StatePlace& place) {
          place.folder() + "` here its ticket";
 }
 
+std::string expired_text(const MemberKeys& keys, uint64_t unix_s, const char* by) {
+  return "the ticket has expired on " + date_text(keys.membership().not_after) + ", and it is " + date_text(unix_s) +
+         " by " + by + " ask the holder of the swarm's key for the ticket of `starling admit " + keys.self().hex() +
+         "`";
+}
+
 std::string revoked_text(const PeerId& id) {
   return "this agent (" + id.short_name() +
          ") is revoked: the holder of the swarm's key has removed it from the swarm (starling revoke). To come back, "
@@ -192,11 +198,6 @@ std::string revoked_text(const PeerId& id) {
 }
 
 std::string until_text(uint64_t not_after) { return not_after == 0 ? "for ever" : "until " + date_text(not_after); }
-
-uint64_t unix_seconds() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
-}
 
 std::string date_text(uint64_t unix_s) {
   const auto time = static_cast<std::time_t>(unix_s);

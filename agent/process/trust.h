@@ -34,8 +34,8 @@ void warn_of_open_swarm(const Endpoint& advertise, const std::string& folder);
 // No core of this process is dumped from now on, and other processes of its user cannot read its memory.
 void hide_memory();
 
-// Of a ticket of the certified swarm with this key. Throws std::runtime_error, with the remedy: it is of another swarm
-// or another agent, or it has expired.
+// Of a ticket of the certified swarm with this key. It may have expired. Throws std::runtime_error, with the remedy: it
+// is of another swarm or another agent.
 std::shared_ptr<const MemberKeys> keys_of_ticket(const Ticket& ticket, const StatePlace& place, const PeerId& swarm);
 
 // The identity that a ticket brings for this process; null: it makes its own. Lies in `agent`.
@@ -44,11 +44,13 @@ const KeySeed* given_identity(const AgentConfig& agent);
 // For people: how others join a certified swarm. Empty: it is none.
 std::string how_others_are_admitted(const StatePlace& place);
 
+// Of a ticket that has, and the remedy. `by`: which clock says so.
+std::string expired_text(const MemberKeys& keys, uint64_t unix_s, const char* by);
+
 std::string revoked_text(const PeerId& id);
 
 std::string date_text(uint64_t unix_s);      // "2027-01-31 12:00 UTC"
 std::string until_text(uint64_t not_after);  // "until 2027-01-31 12:00 UTC"; of 0: "for ever"
-uint64_t unix_seconds();
 
 // Tells the transport which peers are at the addresses that this process was given. `known`: of an earlier life.
 // `swarm`: as in ZmqTransport::expect_at().

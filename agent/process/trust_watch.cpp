@@ -14,19 +14,22 @@ namespace starling {
 namespace {
 
 constexpr Duration kLookEvery = std::chrono::seconds(1);
+constexpr Duration kFirstWarning = std::chrono::seconds(3);  // the clocks of others count, once they answer
 constexpr uint64_t kDay = 24 * 3600, kWarnBefore = 7 * kDay, kWarnExpiredEvery = 600;  // seconds
 
 }  // namespace
 
 TrustWatch::TrustWatch(const StatePlace& place, const Trusted& trusted, ZmqTransport& transport, const Clock& clock,
-                       std::function<void(std::string_view entries)> revoke)
+                       std::function<void(std::string_view entries)> revoke, std::function<uint64_t()> unix_s)
     : place_(place),
       transport_(transport),
       clock_(clock),
       revoke_(std::move(revoke)),
+      unix_s_(std::move(unix_s)),
       revocations_(trusted.revocations),
       keys_(trusted.keys),
-      next_look_(clock.now()) {
+      next_look_(clock.now()),
+      first_warning_(clock.now() + kFirstWarning) {
   if (!revocations_) return;
   (void)changed(place_.holds_certified_key() ? "admissions" : "ticket");  // read already
   for (const PeerId& id : revocations_->ids()) told_.insert(id);
@@ -73,6 +76,9 @@ void TrustWatch::take_next_ticket() {
     if (keys->door().open != keys_->door().open) {  // a hand has changed it
       throw std::runtime_error("it does not open this swarm's ports: take the one of `starling admit`");
     }
+    if (const uint64_t now = unix_s_(); has_expired(keys->membership().not_after, now)) {
+      throw std::runtime_error(expired_text(*keys, now, "most clocks here:"));
+    }
     const SignedMembership &next = keys->membership(), &held = keys_->membership();
     if (next.serial == held.serial && next.not_after == held.not_after) return;
     keys_ = keys;
@@ -112,9 +118,11 @@ void TrustWatch::keep_revocations() {
 
 void TrustWatch::warn_of_end() {
   const SignedMembership& membership = keys_->membership();
-  const uint64_t now = unix_seconds();
-  if (membership.not_after == 0 || now + kWarnBefore < membership.not_after || now < next_warning_) return;
-  const bool ended = has_expired(membership, now);
+  if (clock_.now() < first_warning_) return;
+  const uint64_t now = unix_s_();
+  if (membership.not_after == 0 || now + kWarnBefore < membership.not_after) return;
+  if (now < next_warning_ && next_warning_ <= now + kDay) return;  // later: others' clocks have corrected this one
+  const bool ended = has_expired(membership.not_after, now);
   next_warning_ = ended ? now + kWarnExpiredEvery : std::min(now + kDay, membership.not_after + 1);
   spdlog::warn(
       "this agent's membership {} on {}: {}. Ask the holder of the swarm's key for the ticket of `starling admit {}`, "

@@ -19,9 +19,10 @@ namespace starling {
 
 class TrustWatch {
  public:
-  // All but `revoke` outlive the object. `revoke` takes revocations, as Membership's does.
+  // All but the functions outlive the object. `revoke` takes revocations, as Membership's does; `unix_s` is
+  // MemberClocks::now().
   TrustWatch(const StatePlace& place, const Trusted& trusted, ZmqTransport& transport, const Clock& clock,
-             std::function<void(std::string_view entries)> revoke);
+             std::function<void(std::string_view entries)> revoke, std::function<uint64_t()> unix_s);
 
   // Throws std::runtime_error, with the remedy: this process is revoked.
   void tick();
@@ -38,9 +39,10 @@ class TrustWatch {
   ZmqTransport& transport_;
   const Clock& clock_;
   const std::function<void(std::string_view entries)> revoke_;
+  const std::function<uint64_t()> unix_s_;
   const std::shared_ptr<Revocations> revocations_;  // null: the swarm is not certified
   std::shared_ptr<const MemberKeys> keys_;
-  TimePoint next_look_;
+  TimePoint next_look_, first_warning_;
   std::string stamp_;      // of the file that is watched
   size_t kept_count_ = 0;  // revocations in the folder
   std::set<PeerId> told_;

@@ -1,6 +1,7 @@
 #include "agent/run/agent.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
@@ -37,8 +38,10 @@ PeerRecord own_record(const AgentOptions& options) {
 Agent::Agent(const AgentOptions& options, const AgentParts& parts)
     : options_(options),
       parts_(parts),
+      clocks_(parts.clock),
       router_({own_record(options), options.config.swarm.membership, options.config.agent.bootstrap, options.rng_seed,
-               describe_difference, options.secret, options.sign, options.revocations.get(), options.keys.get()},
+               describe_difference, options.secret, options.sign, options.revocations.get(), options.keys.get(),
+               options.revocations ? &clocks_ : nullptr},
               parts.transport, parts.clock),
       swarm_clock_(router_.membership(), parts.clock),
       entry_(
@@ -48,6 +51,7 @@ Agent::Agent(const AgentOptions& options, const AgentParts& parts)
       farewell_(router_, swarm_clock_, parts.clock),
       twin_notice_(parts.clock),
       clock_notice_(parts.clock),
+      own_clock_notice_(parts.clock),
       unreached_(router_.membership(), parts.clock, parts.find_path) {
   router_.want_swarm(options.config.agent.swarm_id);
   if (parts.keep_members) {
@@ -225,6 +229,7 @@ void Agent::tick() {
     if (rounds_) adoption_->look();
     watch_deadline();
     look_at_paths();
+    look_at_clock();
     parts_.observer.on(status());
   }
 }
@@ -390,8 +395,22 @@ void Agent::compare_clocks(const PeerRecord& record) {
   if (record.meta.role != Role::kAgent || (!behind && theirs <= own + kDayMs)) return;
   clock_notice_.say(
       fmt::format("agent {} began {} by its clock, and by this agent's it is {}: one of the two is wrong. "
-                  "Exchanges depend on neither, the end of a ticket does; set the wrong one right",
+                  "Exchanges depend on neither, the end of a ticket on most clocks; set the wrong one right",
                   print_name(record), clock_text(theirs), clock_text(own)));
+}
+
+// Others judge memberships by their clocks, and so does this agent where there are two others.
+void Agent::look_at_clock() {
+  constexpr int64_t kDayS = 24 * 3600;
+  const int64_t ahead = clocks_.ahead_s();
+  if (std::abs(ahead) < kDayS) return;
+  const size_t others = clocks_.count();
+  own_clock_notice_.say(fmt::format(
+      "this machine's clock is {} days {} {}: set it right, {}", std::abs(ahead) / kDayS,
+      ahead > 0 ? "ahead of" : "behind",
+      others > 1 ? fmt::format("the clocks of {} other members", others) : "the clock of the only other member",
+      others > 1 ? "until then memberships end by theirs"
+                 : "or the other one; until then each ends memberships by its own"));
 }
 
 bool Agent::all_silent() const {

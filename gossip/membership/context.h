@@ -31,6 +31,7 @@ struct MembershipContext {
     from = sender;
     lies = false;
   }
+  uint64_t told_clock() const { return revocations ? clock.unix_seconds() : 0; }  // as PingAck::unix_s
   bool is_revoked(const PeerId& id) const { return revocations && revocations->contains(id); }
 };
 

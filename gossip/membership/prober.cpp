@@ -108,9 +108,13 @@ void Prober::send_ping(MemberEntry& target, uint64_t sequence) {
   context_.outbox.send(record.id, ping);
 }
 
+PingAck Prober::ack_of(uint64_t sequence, const PeerId& asker) {
+  return {sequence, dissemination_.piggyback(asker, false), {}, context_.told_clock()};
+}
+
 void Prober::on_ping(const PeerId& from, const Ping& ping) {
   if (!ping.target.is_zero() && ping.target != own_.id()) return;  // meant for an earlier agent at this address
-  context_.outbox.send(from, PingAck{ping.sequence, dissemination_.piggyback(from, false)});
+  context_.outbox.send(from, ack_of(ping.sequence, from));
 }
 
 void Prober::on_ping_ack(const PeerId& from, const PingAck& ack) {
@@ -137,8 +141,7 @@ void Prober::on_ping_ack(const PeerId& from, const PingAck& ack) {
   if (relay == relays_.end()) return;
   MemberEntry* target = table_.find(from);
   if (target && target->member.record.version.generation == relay->generation) table_.prove(*target);
-  context_.outbox.send(relay->requester,
-                       PingAck{relay->requester_sequence, dissemination_.piggyback(relay->requester, false)});
+  context_.outbox.send(relay->requester, ack_of(relay->requester_sequence, relay->requester));
   relays_.erase(relay);
 }
 
@@ -150,7 +153,7 @@ void Prober::on_ack_of_another_process(const PeerId& from, const PingAck& ack) {
 
 void Prober::on_ping_request(const PeerId& from, const PingRequest& request) {
   if (request.target == own_.id()) {
-    context_.outbox.send(from, PingAck{request.sequence, dissemination_.piggyback(from, false)});
+    context_.outbox.send(from, ack_of(request.sequence, from));
     return;
   }
   MemberEntry* target = table_.find(request.target);

@@ -70,6 +70,7 @@ class Prober {
   void note_answer();
   void expire_relays();
   void send_ping(MemberEntry& target, uint64_t sequence);
+  PingAck ack_of(uint64_t sequence, const PeerId& asker);
 
   MembershipContext& context_;
   MemberTable& table_;

@@ -48,9 +48,7 @@ std::string sign_membership(const Identity& swarm, const SignedMembership& membe
 // nullopt: nothing that the swarm's key has signed. Foreign bytes.
 std::optional<SignedMembership> read_membership(const PeerId& swarm, std::string_view bytes);
 
-inline bool has_expired(const SignedMembership& membership, uint64_t now_unix_s) {
-  return membership.not_after != 0 && now_unix_s > membership.not_after;
-}
+inline bool has_expired(uint64_t not_after, uint64_t now_unix_s) { return not_after != 0 && now_unix_s > not_after; }
 
 // What one member needs to join. Secret: the door opens the ports of all members, though not to speak.
 struct Admission {

@@ -39,6 +39,7 @@ struct PingAck {
   uint64_t sequence = 0;
   Updates updates;
   std::vector<uint8_t> proof{};  // to a process of the same id: its signature (bootstrap/twin_watch.h); else empty
+  uint64_t unix_s = 0;           // the sender's wall clock, where the swarm is certified; 0: it does not tell
 };
 struct PingRequest {  // probe the target for me
   uint64_t sequence = 0;

@@ -2,6 +2,7 @@
 // frames of that swarm's members alone. So what uses it cannot mix swarms. Of an open transport: all of it.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -18,19 +19,12 @@ class SwarmPort final : public Transport {
 
   // Hands each port the next frames of its swarm, at most `frames_max` together. REQUIRES: all ports are of `shared`.
   static void deal(ZmqTransport& shared, const std::vector<SwarmPort*>& ports, int frames_max) {
-    const auto port_of = [&ports](const PeerId& swarm) -> SwarmPort* {
-      for (SwarmPort* port : ports) {
-        if (port->swarm_ == swarm) return port;
-      }
-      return nullptr;
-    };
     for (int i = 0; i < frames_max; ++i) {
       std::optional<ReceivedFrame> frame = shared.poll();
       if (!frame) break;
-      if (SwarmPort* port = port_of(frame->swarm)) port->frames_.push_back(*std::move(frame));
-    }
-    while (std::optional<ReceivedFrame> frame = shared.take_expired()) {
-      if (SwarmPort* port = port_of(frame->swarm)) port->expired_.push_back(*std::move(frame));
+      const auto port =
+          std::find_if(ports.begin(), ports.end(), [&](SwarmPort* p) { return p->swarm_ == frame->swarm; });
+      if (port != ports.end()) (*port)->frames_.push_back(*std::move(frame));
     }
   }
 
@@ -38,8 +32,12 @@ class SwarmPort final : public Transport {
     frame.swarm = swarm_;
     return shared_.send(to, channel, std::move(frame));
   }
-  std::optional<ReceivedFrame> poll() override { return take(frames_); }
-  std::optional<ReceivedFrame> take_expired() override { return take(expired_); }
+  std::optional<ReceivedFrame> poll() override {
+    if (frames_.empty()) return std::nullopt;
+    ReceivedFrame frame = std::move(frames_.front());
+    frames_.pop_front();
+    return frame;
+  }
   void wait_until(TimePoint deadline) override { shared_.wait_until(deadline); }
   void wake() override { shared_.wake(); }
   void forget(const Endpoint& peer) override { shared_.forget(peer, swarm_); }
@@ -49,16 +47,9 @@ class SwarmPort final : public Transport {
   TransportCounters counters() const override { return shared_.counters(); }  // of all swarms
 
  private:
-  static std::optional<ReceivedFrame> take(std::deque<ReceivedFrame>& from) {
-    if (from.empty()) return std::nullopt;
-    ReceivedFrame frame = std::move(from.front());
-    from.pop_front();
-    return frame;
-  }
-
   ZmqTransport& shared_;
   const PeerId swarm_;
-  std::deque<ReceivedFrame> frames_, expired_;
+  std::deque<ReceivedFrame> frames_;
 };
 
 }  // namespace starling

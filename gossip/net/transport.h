@@ -55,6 +55,7 @@ struct ReceivedFrame {
   SharedBytes payload;
   std::optional<PeerId> authenticated{};  // the sender, proven by its key; empty on links without keys
   PeerId swarm{};                         // its swarm's key, proven likewise; zero on links without keys
+  uint64_t not_after = 0;                 // its membership's end, in seconds since 1970; 0: it has none
   std::string source{};                   // the host that sent it, as the connection has it; empty: not known
   int connection = -1;                    // a name of the link, for refuse()
 };
@@ -87,10 +88,8 @@ class Transport {
   virtual void wake() = 0;                          // from any thread: end a wait_until
   virtual void forget(const Endpoint& peer) = 0;    // close the links to it, drop what is queued
   virtual void refuse(const ReceivedFrame&) {}      // nobody can read it; its link is cut after too many
-  // A frame of a member that has expired: for an answer alone. poll() has none of those. Its link is cut already.
-  virtual std::optional<ReceivedFrame> take_expired() { return std::nullopt; }
-  virtual void cut(const ReceivedFrame&) {}  // its sender is not the link's owner: the link is cut at once
-  virtual Endpoint local() const = 0;        // where it is bound, port known
+  virtual void cut(const ReceivedFrame&) {}         // its sender is not the link's owner: the link is cut at once
+  virtual Endpoint local() const = 0;               // where it is bound, port known
   virtual TransportCounters counters() const = 0;
 };
 

@@ -94,6 +94,7 @@ struct Frame {
 
     # membership of a certified swarm
     revoked @43 :Revoked;
+    timedPingAck @44 :TimedPingAck;
   }
 }
 
@@ -179,6 +180,12 @@ struct PingAck {
   updates @1 :Updates;
   proof @2 :Data;           # where a process of the same id asked: that id's signature of the sequence and of this
                             # frame's generation, replyHost and replyPort (bootstrap/twin_watch.h). 64 bytes, or none
+}
+
+struct TimedPingAck {
+  # A pingAck in a certified swarm, where memberships end by the median of the members' clocks.
+  ack @0 :PingAck;
+  unixS @1 :UInt64;         # the sender's wall clock, in seconds since 1970; 0: it does not tell
 }
 
 struct PingRequest {

@@ -204,6 +204,12 @@ bool get(wire::ModelOffer::Reader r, ModelOffer* offer) {
   return true;
 }
 
+PingAck get(wire::PingAck::Reader r, uint64_t unix_s) {
+  const capnp::Data::Reader proof = r.getProof();
+  const size_t kept = std::min(proof.size(), kProofBytes + 1);
+  return {r.getSequence(), get(r.getUpdates()), std::vector<uint8_t>(proof.begin(), proof.begin() + kept), unix_s};
+}
+
 DecodeStatus get_membership(wire::Frame::Message::Reader r, Message* out) {
   switch (r.which()) {
     case wire::Frame::Message::PING: {
@@ -211,13 +217,10 @@ DecodeStatus get_membership(wire::Frame::Message::Reader r, Message* out) {
       *out = Ping{m.getSequence(), get(m.getTarget()), get(m.getUpdates())};
       return DecodeStatus::kOk;
     }
-    case wire::Frame::Message::PING_ACK: {
-      const auto m = r.getPingAck();
-      const capnp::Data::Reader proof = m.getProof();
-      const size_t kept = std::min(proof.size(), kProofBytes + 1);
-      *out = PingAck{m.getSequence(), get(m.getUpdates()), std::vector<uint8_t>(proof.begin(), proof.begin() + kept)};
+    case wire::Frame::Message::PING_ACK: *out = get(r.getPingAck(), 0); return DecodeStatus::kOk;
+    case wire::Frame::Message::TIMED_PING_ACK:
+      *out = get(r.getTimedPingAck().getAck(), r.getTimedPingAck().getUnixS());
       return DecodeStatus::kOk;
-    }
     case wire::Frame::Message::PING_REQUEST: {
       const auto m = r.getPingRequest();
       *out = PingRequest{m.getSequence(), get(m.getTarget()), get(m.getUpdates())};

@@ -207,6 +207,12 @@ void put(wire::ExchangeId::Builder b, const ExchangeId& xid) {
   b.setCounter(xid.counter);
 }
 
+void put(wire::PingAck::Builder b, const PingAck& ack) {
+  b.setSequence(ack.sequence);
+  put(b.initUpdates(), ack.updates);
+  if (!ack.proof.empty()) b.setProof(raw(ack.proof));
+}
+
 struct Put {
   wire::Frame::Message::Builder message;
 
@@ -217,10 +223,10 @@ struct Put {
     put(b.initUpdates(), m.updates);
   }
   void operator()(const PingAck& m) {
-    auto b = message.initPingAck();
-    b.setSequence(m.sequence);
-    put(b.initUpdates(), m.updates);
-    if (!m.proof.empty()) b.setProof(raw(m.proof));
+    if (m.unix_s == 0) return put(message.initPingAck(), m);
+    auto b = message.initTimedPingAck();
+    put(b.initAck(), m);
+    b.setUnixS(m.unix_s);
   }
   void operator()(const PingRequest& m) {
     auto b = message.initPingRequest();

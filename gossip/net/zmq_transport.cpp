@@ -38,7 +38,6 @@ constexpr Duration kPendingLife[2] = {std::chrono::seconds(2), std::chrono::seco
 constexpr size_t kHeaderPartBytesMax = kControlFrameBytesMax;
 constexpr size_t kUnfinishedBytesMaxOf[2] = {1024 * 1024, 4 * kBulkFrameBytesMax};  // of one link; more is no message
 constexpr size_t kSealBytesMax = 64;                                                // that encryption adds to a part
-constexpr size_t kExpiredKeptMax = 16;                                              // frames, for an answer
 constexpr size_t kJudgedLinksMax = 16384;                       // remembered; the others are judged anew
 constexpr Duration kLookEvery = std::chrono::milliseconds(50);  // at handshakes
 constexpr Duration kRefusedLinkLife = std::chrono::seconds(5);  // then another one is tried
@@ -108,11 +107,6 @@ void set_curve_client(zmq::socket_t& dealer, const CurveKey& server, const Curve
 
 // ZeroMQ's name for a link whose owner has opened another one: what waits in it is lost.
 bool is_renamed(const zmq::message_t& routing_id) { return routing_id.size() == 5 && *routing_id.data<char>() == 0; }
-
-uint64_t unix_seconds() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
-}
 
 struct Pending {
   Frame frame;
@@ -222,8 +216,7 @@ struct ZmqTransportImpl {
   std::map<LinkKey, Link*> waiting;  // the links with something pending
   TimePoint next_look;
   std::unordered_map<std::string, std::optional<SignedMembership>> judged;  // links of others, by swarm and routing id
-  std::deque<ReceivedFrame> expired;
-  std::string foreign;  // to be told
+  std::string foreign;                                                      // to be told
   TimePoint next_foreign;
   uint64_t own_strangers = 0;  // of prove_closed()
   size_t link_count_max;
@@ -487,7 +480,7 @@ void ZmqTransportImpl::flush_all() {
   });
 }
 
-// Null: the link is of no member, and never was. Its time may be over, also on a link that lasts.
+// Null: the link is of no member, and never was. Its time may be over.
 const SignedMembership* ZmqTransportImpl::member_of(const PeerId& swarm, const zmq::message_t& routing_id,
                                                     const std::string& source) {
   const auto door = doors.find(swarm);
@@ -542,14 +535,8 @@ std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* re
   }
   frame.swarm = shown_by(parts[0]);
   const SignedMembership* const member = keyed ? member_of(frame.swarm, routing_id, frame.source) : nullptr;
-  const bool late = member && has_expired(*member, unix_seconds());
-  if (member) frame.authenticated = member->id;
-  if (keyed && (!member || late)) {  // counted with the link that is cut
+  if (keyed && !member) {  // counted with the link that is cut
     *refused = true;
-    if (late && channel == Channel::kControl && expired.size() < kExpiredKeptMax) {
-      frame.header = shared(std::move(parts[0]));
-      expired.push_back(frame);
-    }
     // The connection of a renamed link may be its owner's new one by now.
     if (is_renamed(routing_id)) {
       gate.frame_refused(link_group, frame.connection, frame.source);
@@ -557,6 +544,10 @@ std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* re
       gate.cut(link_group, frame.connection, frame.source);
     }
     return std::nullopt;
+  }
+  if (member) {
+    frame.authenticated = member->id;
+    frame.not_after = member->not_after;
   }
   ++counters.frames_received;
   counters.bytes_received += parts[0].size() + parts[1].size();
@@ -707,13 +698,6 @@ bool ZmqTransport::surely_closed(const Endpoint& at) const {
 }
 
 std::string ZmqTransport::take_foreign() { return std::exchange(impl_->foreign, {}); }
-
-std::optional<ReceivedFrame> ZmqTransport::take_expired() {
-  if (impl_->expired.empty()) return std::nullopt;
-  ReceivedFrame frame = std::move(impl_->expired.front());
-  impl_->expired.pop_front();
-  return frame;
-}
 
 void ZmqTransport::renew(std::shared_ptr<const MemberKeys> keys) {
   Door& door = impl_->doors.at(keys->swarm());

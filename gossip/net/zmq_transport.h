@@ -73,7 +73,6 @@ class ZmqTransport final : public Transport {
   void forget(const Endpoint& peer) override;  // in all swarms
   void forget(const Endpoint& peer, const PeerId& swarm);
   void refuse(const ReceivedFrame& frame) override;
-  std::optional<ReceivedFrame> take_expired() override;
   void cut(const ReceivedFrame& frame) override;
   Endpoint local() const override;
   TransportCounters counters() const override;

@@ -13,6 +13,7 @@
 #include "tests/gossip/membership/membership_support.h"
 #include "tests/gossip/net/numbered_identity.h"
 #include "tests/gossip/net/wire_samples.h"
+#include "tests/support/fake_clock.h"
 
 namespace starling {
 namespace {
@@ -317,6 +318,114 @@ TEST_F(RouterTest, ASenderThatIsNotTheAuthenticatedOneIsRefused) {
   EXPECT_EQ(transport.cut_links.size(), 2u);
   EXPECT_EQ(router.counters().frames_refused(), 2u);
   EXPECT_NE(router.membership().find(peer_of(1)), nullptr);
+}
+
+// Memberships end at kEnd, and by the clock of this machine it is `wall.unix_s`.
+class EndingMembershipsTest : public RouterTest {
+ protected:
+  static constexpr uint64_t kEnd = 1'800'000'000, kYear = 365 * 24 * 3600;
+
+  static RouterOptions options(MemberClocks& clocks) {
+    RouterOptions options{record_of(0), {}, {}, 1, [](const std::string&, const std::string&) { return ""; }};
+    options.clocks = &clocks;
+    return options;
+  }
+  EndingMembershipsTest() { judge.set_settings("digits"); }
+  void know(std::initializer_list<uint32_t> members) {
+    for (const uint32_t member : members) judge.membership().add(record_of(member));
+  }
+  // Whether the frame's message reached its part.
+  bool passes(uint32_t from, const Message& message, uint64_t not_after = kEnd) {
+    ReceivedFrame received = frame(from, message);
+    received.authenticated = peer_of(from);
+    received.not_after = not_after;
+    received.connection = static_cast<int>(from);
+    const uint64_t before = judge.counters().no_member;
+    transport.waiting.push_back(std::move(received));
+    judge.tick(*this);
+    return judge.counters().no_member == before;
+  }
+  bool tells(uint32_t from, uint64_t unix_s, uint64_t not_after = kEnd) {
+    return passes(from, PingAck{1, {}, {}, unix_s}, not_after);
+  }
+
+  FakeClock wall;
+  MemberClocks clocks{wall};
+  Router judge{options(clocks), transport, clock};
+};
+
+TEST_F(EndingMembershipsTest, AloneThisMachinesClockDecides) {
+  know({1});
+  wall.unix_s = kEnd;
+  EXPECT_TRUE(passes(1, Query{{peer_of(0), 1, 1}}));
+  EXPECT_EQ(exchange, 1u);
+  wall.unix_s = kEnd + 1;
+  EXPECT_FALSE(passes(1, Query{{peer_of(0), 1, 1}}));
+  EXPECT_FALSE(passes(1, Gossip{Updates{.alive = {record_of(3)}}}));
+  EXPECT_FALSE(tells(1, kEnd - kYear)) << "of two clocks this machine's own counts";
+  EXPECT_FALSE(passes(1, Join{record_of(1), "digits"}));
+  EXPECT_NE(last_sent<JoinRefused>().value_or(JoinRefused{}).reason.find("has expired"), std::string::npos);
+  EXPECT_FALSE(last_sent<JoinCookie>());
+  EXPECT_TRUE(passes(1, Query{{peer_of(0), 1, 1}}, 0)) << "one that never ends";
+  EXPECT_EQ(exchange, 2u);
+  EXPECT_EQ(judge.membership().find(peer_of(3)), nullptr);
+  EXPECT_TRUE(transport.cut_links.empty()) << "this machine's clock may be wrong";
+}
+
+TEST_F(EndingMembershipsTest, AClockAYearAheadEndsNothingWhereTwoOthersTellTheirs) {
+  know({1, 2, 3});
+  wall.unix_s = kEnd + kYear;
+  EXPECT_FALSE(passes(3, Query{{peer_of(0), 1, 1}}));
+  EXPECT_EQ(last_sent<Ping>().value_or(Ping{}).target, peer_of(3)) << "it is asked for its clock";
+  EXPECT_FALSE(tells(1, kEnd - 5));
+  EXPECT_TRUE(tells(2, kEnd - 5));
+  EXPECT_TRUE(passes(3, Query{{peer_of(0), 1, 1}}));
+  EXPECT_EQ(exchange, 1u);
+  EXPECT_TRUE(transport.cut_links.empty()) << "the links of those that answer must last";
+}
+
+TEST_F(EndingMembershipsTest, AClockAYearBehindLetsNobodyStay) {
+  know({1, 2, 3});
+  wall.unix_s = kEnd - kYear;
+  EXPECT_TRUE(passes(3, Query{{peer_of(0), 1, 1}}));
+  EXPECT_TRUE(tells(1, kEnd + 5, 0));
+  EXPECT_TRUE(tells(2, kEnd + 5, 0));
+  EXPECT_FALSE(passes(3, Query{{peer_of(0), 1, 1}}));
+  EXPECT_EQ(transport.cut_links, std::vector<int>{3});
+}
+
+TEST_F(EndingMembershipsTest, ThoseThatHaveExpiredByTheOthersClocksHaveNoSay) {
+  know({1, 2, 3, 4, 5});
+  wall.unix_s = kEnd + 5;
+  EXPECT_TRUE(tells(1, kEnd + 5, 0));
+  EXPECT_TRUE(tells(2, kEnd + 5, 0));
+  for (const uint32_t liar : {3u, 4u, 5u}) EXPECT_FALSE(tells(liar, kEnd - kYear));
+  EXPECT_EQ(clocks.count(), 2u);
+  EXPECT_FALSE(passes(3, Query{{peer_of(0), 1, 1}}));
+}
+
+TEST_F(EndingMembershipsTest, NoStrangersClockCounts) {
+  know({1});
+  wall.unix_s = kEnd + kYear;
+  EXPECT_FALSE(tells(8, kEnd - 5));
+  EXPECT_FALSE(tells(9, kEnd - 5));
+  EXPECT_EQ(clocks.count(), 0u);
+  ReceivedFrame forged = frame(1, PingAck{1, {}, {}, kEnd - 5});
+  transport.waiting.push_back(std::move(forged));
+  judge.tick(*this);
+  EXPECT_EQ(clocks.count(), 0u) << "of no proven sender";
+}
+
+// Else a newcomer with a clock that is far ahead would never be let in.
+TEST_F(EndingMembershipsTest, ANewcomerHearsTheAnswersToItsQuestions) {
+  wall.unix_s = kEnd + kYear;
+  const auto answer = [this](uint32_t from) { return passes(from, JoinReply{"digits", {record_of(from)}, "", 1}); };
+  EXPECT_TRUE(answer(1));
+  EXPECT_TRUE(passes(1, JoinCookie{1, 1}));
+  EXPECT_EQ(bootstrap, 2u);
+  EXPECT_FALSE(passes(1, Query{{peer_of(0), 1, 1}}));
+  know({1});
+  EXPECT_FALSE(answer(1)) << "it is a newcomer no more";
 }
 
 // It may go on to send what an honest program no longer sends.

@@ -1,10 +1,13 @@
 """Memberships of a certified swarm that end, and clocks that are wrong."""
 
+import time
+
 import certified
 import swarm
 from certified import SOON
 
 DAY_S = 24 * 3600
+YEAR_S = 365 * DAY_S
 
 
 class Expiry(certified.Case):
@@ -34,12 +37,46 @@ class Expiry(certified.Case):
   def test_a_clock_that_is_a_year_off_where_no_ticket_ends(self):
     first = self.first()
     agents = [first]
-    for name, ahead in (('ahead', 365 * DAY_S), ('behind', -365 * DAY_S)):
+    for name, ahead in (('ahead', YEAR_S), ('behind', -YEAR_S)):
       agents.append(self.member(first, name, environment=self.clock_ahead(ahead)))
     began = [agent.last('start')['t'] - first.last('start')['t'] for agent in agents]
     self.assertGreater(began[1], 364 * DAY_S, 'the clock is wrong')
     self.assertLess(began[2], -364 * DAY_S, 'the clock is wrong')
     self.trained(agents, 5)
+
+  def test_a_clock_a_year_ahead_ends_nothing(self):
+    first = self.first()
+    others = [self.member(first, name, '--for', '30d') for name in ('second', 'third')]
+    ahead = self.member(first, 'ahead', '--for', '90d', environment=self.clock_ahead(YEAR_S))
+    self.wait_log(ahead, "this machine's clock is 365 days ahead of", 'set it right', seconds=SOON)
+    self.trained([first, ahead, *others])
+    first.kill()  # its membership never ends, so anybody hears it
+    self.trained([ahead, *others], 5)
+    self.assertNotIn("this agent's membership", ahead.log())
+    for agent in others:
+      self.assertNotIn("this machine's clock", agent.log())
+
+  def test_a_clock_a_year_behind_lets_nobody_stay(self):
+    first = self.first()
+    second = self.member(first, 'second')
+    behind = self.member(first, 'behind', environment=self.clock_ahead(-YEAR_S))
+    third = self.member(first, 'third', '--for', '15s')
+    self.trained([first, second, behind, third])
+    self.wait_log(third, "this agent's membership has expired", seconds=25)
+    swarm.pause(1)  # what was under way
+    self.ends_exchanges(third, [first, second, behind])
+    self.trained([first, second, behind])
+
+  def test_of_two_clocks_each_member_takes_its_own(self):
+    first = self.first()
+    behind = self.member(first, 'behind', '--for', '12s', environment=self.clock_ahead(-YEAR_S))
+    ended = time.monotonic() + 13
+    self.trained([first, behind])
+    swarm.pause(max(0, ended - time.monotonic()) + 1)  # and what was under way
+    before = behind.done()
+    swarm.pause(2)
+    self.assertEqual(behind.done(), before)
+    self.assertTrue(behind.running())
 
   def test_the_holder_of_the_key_asks_for_the_status_whatever_the_clocks_say(self):
     first = self.first('first', environment=self.clock_ahead(3 * DAY_S))

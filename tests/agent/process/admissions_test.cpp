@@ -119,8 +119,7 @@ TEST_F(AdmissionsTest, ATicketIsCheckedBeforeItIsTaken) {
     }
   };
   EXPECT_EQ(refusal(key_, {.id = member_.id()}), "");
-  EXPECT_EQ(refusal(key_, {member_.id(), unix_seconds() + 100, 1}), "");
-  EXPECT_NE(refusal(key_, {member_.id(), unix_seconds() - 1, 1}).find("expired"), std::string::npos);
+  EXPECT_EQ(refusal(key_, {member_.id(), 1, 1}), "") << "the members judge whether it has expired";
   EXPECT_NE(refusal(key_, {.id = other_.id()}).find("is for the agent"), std::string::npos);
   EXPECT_NE(refusal(other_, {.id = member_.id()}).find("another swarm"), std::string::npos);
 }

@@ -67,9 +67,9 @@ TEST_F(MemberKeysTest, AMembershipEnds) {
   const auto member = reader_.judge(proof, &why_);
   ASSERT_TRUE(member);
   EXPECT_EQ(member->serial, 7u);
-  EXPECT_FALSE(has_expired(*member, 1000));
-  EXPECT_TRUE(has_expired(*member, 1001));
-  EXPECT_FALSE(has_expired(reader_.membership(), ~uint64_t{0})) << "one that ends never";
+  EXPECT_FALSE(has_expired(member->not_after, 1000));
+  EXPECT_TRUE(has_expired(member->not_after, 1001));
+  EXPECT_FALSE(has_expired(reader_.membership().not_after, ~uint64_t{0})) << "one that ends never";
 }
 
 TEST_F(MemberKeysTest, AnAdmittedMemberIsAMemberWithoutTheSwarmsKey) {

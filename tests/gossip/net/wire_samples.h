@@ -51,8 +51,8 @@ inline auto fields(const Ping& m) {
   return std::tuple(a, b, fields(c));
 }
 inline auto fields(const PingAck& m) {
-  const auto& [a, b, c] = m;
-  return std::tuple(a, fields(b), c);
+  const auto& [a, b, c, d] = m;
+  return std::tuple(a, fields(b), c, d);
 }
 inline auto fields(const PingRequest& m) {
   const auto& [a, b, c] = m;
@@ -333,6 +333,7 @@ inline std::vector<Sample> wire_samples() {
   return {
       {"ping", Ping{11, sample_id(2), sample_updates()}, {}},
       {"ping_ack", PingAck{11, sample_updates(), std::vector<uint8_t>(64, 9)}, {}},
+      {"timed_ping_ack", PingAck{11, sample_updates(), std::vector<uint8_t>(64, 9), 1'700'000'000}, {}},
       {"ping_request", PingRequest{12, sample_id(3), sample_updates()}, {}},
       {"ping_nack", PingNack{12}, {}},
       {"gossip", Gossip{sample_updates()}, {}},
