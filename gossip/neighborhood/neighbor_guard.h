@@ -46,8 +46,9 @@ class NeighborGuard {
     if (in_paces.empty()) return std::vector<double>(neighbors.size());
     const bool alone = in_paces.size() == 1;
     const bool known = past_.size() >= kSamplesMin;
-    const double usual = std::max({alone ? 0 : lower_median(in_paces), known ? past_.median() : 0, drift});
-    const double allowed = (known ? kFar : kFarAtFirst) * usual;
+    const double now = lower_median(in_paces), before = std::max(known ? past_.median() : 0, drift);
+    const double usual = alone ? before : std::max(now, before);
+    const double far = known ? kFar : kFarAtFirst, allowed = far * usual;
     std::vector<double> scales;
     for (size_t i = 0; i < neighbors.size(); ++i) {
       const Near& one = neighbors[i];
@@ -57,15 +58,16 @@ class NeighborGuard {
       if (refused[i]) continue;
       if (times > 1 && !alone) known_.drawn(one.peer, one.distance, 0.05 / kRounds);
       if (times <= 1) known_.near(one.peer);
+      if (distance > 0 && (distance <= now || distance <= far * before)) past_.add(distance);
     }
-    if (const double nearer = lower_median(in_paces); nearer > 0) past_.add(nearer);
     return scales;
   }
 
   void forget(const PeerId& peer) { known_.forget(peer); }
 
  private:
-  // Of each round the lower median, in paces. A liar just within the bound would raise it with what it brings itself.
+  // Distances in paces, of each round the nearer half, and others that the past allows. One that draws this agent from
+  // the honest ones makes them far, and is not to be near by that.
   RobustWindow past_;
   StagnationCheck known_{kRounds};
 };

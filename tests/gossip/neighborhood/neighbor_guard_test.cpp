@@ -65,6 +65,22 @@ TEST(NeighborGuard, AnEchoDoesNotCutOffTheHonest) {
   EXPECT_EQ(judge(guard, {1e-6, 3}, 0), (Scales{1, 0})) << "were it not for the own steps";
 }
 
+// It is clipped, and draws this agent from the honest one all the same. So the honest one is farther than it was.
+TEST(NeighborGuard, ALiarThatMakesTheHonestFarIsNotNearByThat) {
+  NeighborGuard guard;
+  for (int i = 0; i < 64; ++i) (void)judge(guard, {1, 1});
+  for (int i = 0; i < 31; ++i) EXPECT_EQ(judge(guard, {2, 6})[1], 1);
+  EXPECT_EQ(judge(guard, {1, 5})[1], 3.0 / 5);
+  for (int i = 0; i < 64; ++i) (void)judge(guard, {1, 3});
+  EXPECT_EQ(judge(guard, {1, 6})[1], 1) << "what the past allows becomes usual";
+}
+
+TEST(NeighborGuard, AnEchoDoesNotMakeTheHonestFar) {
+  NeighborGuard guard;
+  for (int i = 0; i < 64; ++i) (void)judge(guard, {1, 1});
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(judge(guard, {1e-6, 1}, 0.01), (Scales{1, 1})) << i;
+}
+
 TEST(NeighborGuard, WhoComesNoNearerIsCutOffForAWhile) {
   NeighborGuard guard;
   for (int i = 0; i < 64; ++i) (void)judge(guard, {1, 1});
