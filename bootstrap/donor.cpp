@@ -67,8 +67,8 @@ void Donor::handle(const FrameHeader& header, const BootstrapMessage& message, c
   }
 }
 
-// Whoever was told to come back would find the model that was saved meanwhile too old again, where steps are quick. So
-// it waits for that one. Later pages are of a model that was offered.
+// A newcomer that was told to come back would find the model that was saved meanwhile too old again, where steps are
+// quick. So it waits for that one. Later pages are of a model that was offered.
 void Donor::offer_model(const FrameHeader& header, const ModelRequest& request, const std::string& source) {
   const bool old = too_old() && request.first_hash == 0;
   asked_ = asked_ || old;

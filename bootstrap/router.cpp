@@ -201,17 +201,20 @@ bool Router::answer_at_bulk_port(const ReceivedFrame& frame) {
 
 // Where this machine's clock is far ahead, all others seem to have expired, and only their clocks show that they have
 // not. So a known member is asked for its clock, which counts unless that member has expired by the others' clocks.
-// Whoever knows no member hears the answers to its own Joins.
+// A router that knows no member hears the answers to its own Joins.
 bool Router::is_late(const ReceivedFrame& frame, const FrameHeader& header, const Message& message) {
   if (!options_.clocks || !frame.authenticated) return false;
   const bool counts = !has_expired(frame.not_after, options_.clocks->earliest()) && membership_.find(header.sender);
   const auto* ack = message_as<PingAck>(message);
   if (ack && counts) options_.clocks->hear(header.sender, ack->unix_s);
-  const bool asked = message_is<JoinReply, JoinRefused, JoinCookie>(message) && membership_.alive_count() == 0;
+  const bool asked = message_is<JoinReply, JoinRefused, JoinCookie>(message) && membership_.alive_count() == 0 &&
+                     !has_expired(frame.not_after, options_.clocks->earliest());
   if (asked || !turn_away_expired(frame, header, message, options_.clocks, membership_.self(), gate_, transport_)) {
     return false;
   }
-  if (counts && !ack && gate_.may_answer(frame.source)) {
+  const auto* ping = message_as<Ping>(message);
+  const bool asks_back = ping && ping->sequence == 0;  // two that are late to each other would never end
+  if (counts && !ack && !asks_back && gate_.may_answer(frame.source)) {
     send({header.reply_to, header.sender}, Ping{0, header.sender, {}});
   }
   return true;
@@ -238,6 +241,7 @@ bool Router::admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* he
   if (options_.revocations && options_.revocations->contains(header->sender)) {
     ++counters_.no_member;
     turn_away_revoked(frame, *header, membership_.self(), *options_.revocations, gate_, transport_);
+    if (options_.clocks) options_.clocks->forget(header->sender);
     handler.on_frame_refused(frame, kNoMember);
     return false;
   }
@@ -305,6 +309,7 @@ void Router::look_at_strangers() {
 void Router::move_to(const Endpoint& endpoint) {
   for (const Member& member : membership_.all()) transport_.forget(member.record.endpoint);
   for (const Endpoint& seed : options_.seeds) transport_.forget(seed);
+  if (options_.clocks) options_.clocks->forget_all();
   membership_.move_to(endpoint);
 }
 
@@ -352,7 +357,8 @@ bool Router::may_exchange(const FrameHeader& header, const ExchangeMessage& mess
   return false;
 }
 
-// Whoever knows the swarm's id may name any address to answer to: it gets a few bytes until it has shown that it asks.
+// A stranger that knows the swarm's id may name any address to answer to: it gets a few bytes until it has shown that it
+// asks.
 bool Router::may_have_model(const FrameHeader& header, const BootstrapMessage& message, const std::string& source) {
   const auto* request = std::get_if<ModelRequest>(&message);
   const auto* block = std::get_if<ModelBlockRequest>(&message);

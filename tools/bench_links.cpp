@@ -148,6 +148,8 @@ double seconds_of(const std::function<double()>& receive, const std::function<vo
   }
   const pid_t sender = ::fork();
   if (sender == 0) {
+    ::close(pipe[0]);
+    ::close(pipe[1]);  // so that a receiver that dies is noticed
     send();
     ::_exit(0);
   }

@@ -9,6 +9,7 @@
 
 #include "agent/config/settings.h"
 #include "agent/observe/member_report.h"
+#include "agent/report/format.h"
 #include "agent/run/status_report.h"
 #include "agent/share/delta_sharing.h"
 #include "agent/share/make_exchange.h"
@@ -403,10 +404,11 @@ void Agent::compare_clocks(const PeerRecord& record) {
 void Agent::look_at_clock() {
   constexpr int64_t kDayS = 24 * 3600;
   const int64_t ahead = clocks_.ahead_s();
-  if (std::abs(ahead) < kDayS) return;
   const size_t others = clocks_.count();
+  if (std::abs(ahead) < kDayS || (others == 1 && router_.membership().alive_count() > 1)) return;
   own_clock_notice_.say(fmt::format(
-      "this machine's clock is {} days {} {}: set it right, {}", std::abs(ahead) / kDayS,
+      "this machine's clock is {} {} {}: set it right, {}",
+      print_count(static_cast<uint64_t>((std::abs(ahead) + kDayS / 2) / kDayS), "day"),
       ahead > 0 ? "ahead of" : "behind",
       others > 1 ? fmt::format("the clocks of {} other members", others) : "the clock of the only other member",
       others > 1 ? "until then memberships end by theirs"

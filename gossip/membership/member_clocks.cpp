@@ -25,6 +25,15 @@ void MemberClocks::hear(const PeerId& member, uint64_t unix_s) {
   if (!counted) next_look_ = {};
 }
 
+void MemberClocks::forget(const PeerId& member) {
+  if (told_.erase(member) > 0) next_look_ = {};
+}
+
+void MemberClocks::forget_all() {
+  told_.clear();
+  next_look_ = {};
+}
+
 // The median of a clock and others is the clock itself, held between the two of the others around their middle.
 void MemberClocks::look() {
   const TimePoint now = clock_.now();
@@ -37,7 +46,6 @@ void MemberClocks::look() {
   const size_t half = clocks.size() / 2;
   lowest_ = half > 0 ? clocks[half - 1] : INT64_MIN;
   highest_ = half > 0 ? clocks[clocks.size() - half] : INT64_MAX;
-  if (!clocks.empty()) middle_ = clocks[(clocks.size() - 1) / 2];
 }
 
 uint64_t MemberClocks::now() {
@@ -61,7 +69,8 @@ size_t MemberClocks::count() {
 int64_t MemberClocks::ahead_s() {
   look();
   if (told_.empty()) return 0;
-  return static_cast<int64_t>(std::min(clock_.unix_seconds(), kLatest)) - monotonic_s() - middle_;
+  const int64_t zero = static_cast<int64_t>(std::min(clock_.unix_seconds(), kLatest)) - monotonic_s();
+  return zero - (told_.size() == 1 ? told_.begin()->second.at_zero_s : std::clamp(zero, lowest_, highest_));
 }
 
 }  // namespace starling

@@ -27,8 +27,11 @@ class MemberClocks {
   // What now() is at least, whatever this machine's clock shows; 0: fewer than two others count.
   uint64_t earliest();
 
+  void forget(const PeerId& member);
+  void forget_all();  // this machine slept: what they told then is old by an unknown time
+
   size_t count();     // of the clocks of others that count
-  int64_t ahead_s();  // of this machine's clock before the middle one of those; negative: behind. 0: there are none
+  int64_t ahead_s();  // of this machine's clock before now(), or before the only other one; negative: behind
 
  private:
   struct Told {
@@ -41,7 +44,7 @@ class MemberClocks {
   const Clock& clock_;
   std::map<PeerId, Told> told_;
   TimePoint next_look_{};
-  int64_t lowest_ = INT64_MIN, middle_ = 0, highest_ = INT64_MAX;  // as at_zero_s; now() lies between the outer two
+  int64_t lowest_ = INT64_MIN, highest_ = INT64_MAX;  // as at_zero_s; now() lies between the outer two
 };
 
 }  // namespace starling

@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-constexpr size_t kOftenMax = 6;  // members that announce their statuses each meta_interval
+constexpr size_t kOftenMax = 6, kCountedMax = 120;  // members that announce their statuses each meta_interval
 
 // What others act on at once. While settling they wait for the first projection.
 bool is_urgent(const MemberMeta& next, const MemberMeta& last) {
@@ -93,7 +93,7 @@ TimePoint OwnRecord::next_deadline() const { return pending_meta_ && !leaving_ ?
 // model has become. Only those count that answered: others may be invented.
 TimePoint OwnRecord::next_status() const {
   const bool settling = pending_meta_ && pending_meta_->phase == Phase::kSettling;
-  const size_t often = settling ? kOftenMax : std::max(table_.proven().size() + 1, kOftenMax);
+  const size_t often = settling ? kOftenMax : std::clamp(table_.proven().size() + 1, kOftenMax, kCountedMax);
   return announced_ + context_.options.meta_interval * often / kOftenMax;
 }
 

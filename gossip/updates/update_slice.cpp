@@ -114,7 +114,7 @@ bool UpdateSlice::wanted(const SliceState& state) const {
   return yields_ && !log_.table().counts_all_of(CountedTable(state.table));
 }
 
-// Whoever is asked while a state is collected sends blocks of that one.
+// A member that is asked while a state is collected sends blocks of that one.
 void UpdateSlice::drop_unwanted() {
   if (collection_ && !wanted(collection_->header())) collection_.reset();
 }

@@ -384,6 +384,18 @@ TEST_F(EndingMembershipsTest, AClockAYearAheadEndsNothingWhereTwoOthersTellTheir
   EXPECT_TRUE(transport.cut_links.empty()) << "the links of those that answer must last";
 }
 
+// What one asks the other is late there, too.
+TEST_F(EndingMembershipsTest, TwoThatAreLateToEachOtherDoNotAskForEver) {
+  know({1});
+  wall.unix_s = kEnd + 1;
+  EXPECT_FALSE(passes(1, Query{{peer_of(0), 1, 1}}));
+  const std::optional<Ping> asked = last_sent<Ping>();
+  ASSERT_TRUE(asked);
+  transport.sent.clear();
+  EXPECT_FALSE(passes(1, Ping{asked->sequence, peer_of(0), {}}));
+  EXPECT_NE(last_sent<Ping>().value_or(Ping{1, {}, {}}).sequence, asked->sequence) << "a probe may have been due";
+}
+
 TEST_F(EndingMembershipsTest, AClockAYearBehindLetsNobodyStay) {
   know({1, 2, 3});
   wall.unix_s = kEnd - kYear;

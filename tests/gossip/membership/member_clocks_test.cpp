@@ -122,5 +122,22 @@ TEST_F(MemberClocksTest, AreBounded) {
   EXPECT_EQ(clocks.count(), kMembersMax);
 }
 
+// Of three machines one is a year behind. Each of the others has that one and a right one beside it.
+TEST_F(MemberClocksTest, ARightClockBesideAWrongOneIsNotCalledWrong) {
+  for (const uint64_t wrong : {kNow - kYear, kNow + kYear}) {
+    clocks.hear(peer_of(1), kNow);
+    clocks.hear(peer_of(2), wrong);
+    pass(std::chrono::seconds(1));
+    EXPECT_EQ(clocks.ahead_s(), 0) << wrong;
+  }
+  clock.unix_s += kYear;
+  EXPECT_LE(clocks.ahead_s(), 1) << "two of three are of the future";
+  clocks.forget(peer_of(2));
+  EXPECT_EQ(clocks.count(), 1u);
+  EXPECT_GE(clocks.ahead_s(), static_cast<int64_t>(kYear));
+  clocks.forget_all();
+  EXPECT_EQ(clocks.ahead_s(), 0);
+}
+
 }  // namespace
 }  // namespace starling
