@@ -56,10 +56,14 @@ void Prober::start_probe() {
   probe_.reset();
   if (own_.leaving()) return;
   const std::optional<PeerId> target = order_.next();
-  if (!target) return;
+  if (!target) {
+    if (table_.dead_count() == 0) unanswered_ = 0;  // this agent is alone, and no way is dead
+    return;
+  }
   MemberEntry& entry = *table_.find(*target);
   probe_ = Probe{.target = *target, .version = entry.member.record.version, .sent = now};
   probe_->sequence = ping_number();
+  pinged_[pinged_next_++ % pinged_.size()] = {probe_->sequence, *target, probe_->version.generation};
   probe_->indirect_at = now + entry.round_trip.patience(context_.options.probe_timeout);
   ++context_.counters.probes;
   send_ping(entry, probe_->sequence);
@@ -136,6 +140,7 @@ void Prober::on_ping_ack(const PeerId& from, const PingAck& ack) {
     if (!probe_->acked && (direct || (helped && !probe_->replaced))) probe_acked();
     if (direct || helped) return note_answer();
   }
+  note_late_ack(from, ack.sequence);
   const auto relay = std::find_if(relays_.begin(), relays_.end(),
                                   [&](const Relay& r) { return r.sequence == ack.sequence && r.target == from; });
   if (relay == relays_.end()) return;
@@ -178,6 +183,16 @@ void Prober::on_ping_nack(const PeerId& from, const PingNack& nack) {
   if (helper >= silent_end) return;
   std::iter_swap(helper, silent_end - 1);
   ++probe_->nacks;
+  note_answer();
+}
+
+// The member was accused meanwhile; the way to it is there.
+void Prober::note_late_ack(const PeerId& from, uint64_t sequence) {
+  const auto pinged = std::find_if(pinged_.begin(), pinged_.end(),
+                                   [&](const Pinged& p) { return p.sequence == sequence && p.target == from; });
+  if (pinged == pinged_.end()) return;
+  MemberEntry* target = table_.find(from);
+  if (target && target->member.record.version.generation == pinged->generation) table_.prove(*target);
   note_answer();
 }
 

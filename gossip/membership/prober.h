@@ -2,6 +2,7 @@
 // answered. Also answers probes, and probes members on behalf of others.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -52,6 +53,12 @@ class Prober {
     bool measured = false;
     bool replaced = false;  // another process of its id answers there
   };
+  // The ping of a probe, the one in progress or an earlier one.
+  struct Pinged {
+    uint64_t sequence = 0;
+    PeerId target;
+    uint64_t generation = 0;  // of the target
+  };
   // A probe on behalf of another member.
   struct Relay {
     uint64_t sequence = 0;  // of this agent's own ping
@@ -68,6 +75,7 @@ class Prober {
   void finish_probe();
   void probe_acked();
   void note_answer();
+  void note_late_ack(const PeerId& from, uint64_t sequence);
   void expire_relays();
   void send_ping(MemberEntry& target, uint64_t sequence);
   PingAck ack_of(uint64_t sequence, const PeerId& asker);
@@ -83,6 +91,9 @@ class Prober {
   TimePoint next_probe_;
   uint32_t unanswered_ = 0;  // probes in a row that neither the target nor a helper answered
   TimePoint answered_;       // the last one that was
+  // On a slow path an ack comes after the next probe began.
+  std::array<Pinged, 8> pinged_;  // the last ones, in a ring
+  size_t pinged_next_ = 0;
   std::vector<Relay> relays_;
 };
 

@@ -131,8 +131,48 @@ TEST_F(MembershipTest, NobodyAnswersThoughTheirFramesCome) {
   EXPECT_FALSE(members->nobody_answers(seconds(6)));
 }
 
+// The round trip is longer than the interval of probes: on a busy uplink that is easy.
+TEST_F(MembershipTest, MembersAnswerThoughTheNextProbeHasBegun) {
+  add(1, 3);
+  run_for(seconds(5));
+  const uint64_t failed = members->counters().probes_failed;
+  std::pair<PeerId, uint64_t> last;
+  std::map<PeerId, uint32_t> incarnations;
+  for (int i = 0; i < 6000; ++i) {
+    clock.advance(milliseconds(10));
+    members->tick();
+    for (const auto& [to, ping] : outbox.take_all<Ping>()) {
+      const auto late = std::exchange(last, {to, ping.sequence});
+      if (late.second == ping.sequence || late.first.is_zero()) continue;  // the second ping of a probe
+      const PeerRecord refutes = record_of(late.first == peer_of(1)   ? 1
+                                           : late.first == peer_of(2) ? 2
+                                                                      : 3,
+                                           1, ++incarnations[late.first]);
+      members->handle(late.first, PingAck{late.second, Updates{.alive = {refutes}}});
+    }
+    ASSERT_FALSE(members->nobody_answers(seconds(6)));
+  }
+  EXPECT_GE(members->counters().probes_failed, failed + 5);
+  members->handle(peer_of(1), PingAck{last.second + 1, {}});
+  run_for(seconds(60), {1, 2, 3});
+  EXPECT_TRUE(members->nobody_answers(seconds(6)));
+  members->handle(peer_of(2), PingAck{last.second + 1, {}});
+  EXPECT_TRUE(members->nobody_answers(seconds(6))) << "no ping had that number";
+}
+
+TEST_F(MembershipTest, OneThatIsAloneHasNobodyWhoseSilenceItCouldDoubt) {
+  add(1, 1);
+  run_for(seconds(5));
+  run_for(seconds(4), {1});
+  ASSERT_TRUE(members->nobody_answers(seconds(2)));
+  gossip(1, {.left = {record_of(1)}});
+  ASSERT_EQ(state(1), MemberState::kLeft);
+  run_for(seconds(30));
+  EXPECT_FALSE(members->nobody_answers(seconds(6)));
+}
+
 // It slept, or was cut off: what it did not answer then says nothing of the way to it.
-TEST_F(MembershipTest, WhoIsBackFromTheDeadHasBeenAskedNothing) {
+TEST_F(MembershipTest, AMemberBackFromTheDeadHasBeenAskedNothing) {
   add(1, 2);
   run_for(seconds(5));
   run_for(seconds(60), {1});
