@@ -40,8 +40,8 @@ class Lines {
   std::string write(const std::string& line);  // empty, or why the line is lost
 
  private:
-  void rotate();
   bool elsewhere() const;  // the name leads to no file, or to another one
+  void rotate();           // REQUIRES: it leads to this one
   bool begin_file();       // false: the old one is kept; `errno` says why
 
   const std::string path_;
@@ -50,19 +50,19 @@ class Lines {
   bool torn_ = false;  // the file ends within a line
 };
 
-// The file before the last one is dropped. Where the name cannot be given away, the file grows on.
-void Lines::rotate() {
-  struct stat info{};
-  if (fstat(fd_, &info) != 0 || static_cast<uint64_t>(info.st_size) < bytes_max_ || info.st_nlink == 0) return;
-  if (std::rename(path_.c_str(), (path_ + ".1").c_str()) == 0) (void)begin_file();
-}
-
 // Somebody removed the file, or gave it another name, as logrotate(8) does.
 bool Lines::elsewhere() const {
   struct stat ours{}, named{};
   if (fstat(fd_, &ours) != 0) return false;
   if (lstat(path_.c_str(), &named) != 0) return errno == ENOENT || errno == ENOTDIR;
   return ours.st_ino != named.st_ino || ours.st_dev != named.st_dev;
+}
+
+// The file before the last one is dropped. Where the name cannot be given away, the file grows on.
+void Lines::rotate() {
+  struct stat info{};
+  if (fstat(fd_, &info) != 0 || static_cast<uint64_t>(info.st_size) < bytes_max_) return;
+  if (std::rename(path_.c_str(), (path_ + ".1").c_str()) == 0) (void)begin_file();
 }
 
 bool Lines::begin_file() {
@@ -77,8 +77,9 @@ bool Lines::begin_file() {
 // A full disk takes a part of the line; only what is written after that says why it ended there. The next line must not
 // continue the part.
 std::string Lines::write(const std::string& line) {
-  rotate();
-  if (elsewhere() && !begin_file()) {
+  if (!elsewhere()) {
+    rotate();
+  } else if (!begin_file()) {
     const int why = errno;
     struct stat info{};  // a file without any name would take the line all the same
     if (fstat(fd_, &info) == 0 && info.st_nlink == 0)

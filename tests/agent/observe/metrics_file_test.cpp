@@ -124,6 +124,25 @@ TEST(MetricsFile, FollowsItsNameWhereTheFileGetsAnother) {
   EXPECT_EQ(metrics.failed_writes(), 1u) << "there is no such file";
 }
 
+// It made room itself: the file that is there then is another one, and the full one has the name of the former.
+TEST(MetricsFile, KeepsAFullFileThatGotTheNameOfTheFormerOne) {
+  const Folder folder;
+  const std::string path = folder.path() + "/metrics.jsonl";
+  MetricsFile metrics(path, 100);
+  for (uint64_t i = 1; !fs::exists(path) || fs::file_size(path) < 100; ++i) {
+    metrics.on(BecameSick{i, "because"});
+    metrics.flush(kLong);
+  }
+  const uintmax_t size = fs::file_size(path);
+  fs::rename(path, path + ".1");
+  std::ofstream(path) << "";
+  metrics.on(BecameSick{1000, "because"});
+  metrics.flush(kLong);
+  EXPECT_EQ(fs::file_size(path + ".1"), size);
+  EXPECT_GT(fs::file_size(path), 0u);
+  EXPECT_LT(fs::file_size(path), 100u);
+}
+
 // Lines to a removed file reach nobody.
 TEST(MetricsFile, CountsTheLinesAfterItsFolderWasRemoved) {
   const Folder folder;
