@@ -33,15 +33,16 @@ Duration median_round_trip(const Membership& membership) {
   return measured[(measured.size() - 1) / 2];
 }
 
-// Such members make exchanges late, whatever the deadline: those that do not answer, or did not until they died.
+// Such members make exchanges late, whatever the deadline: those that do not answer, or did not until they died. Not
+// those that never answered: anybody can invent them.
 bool many_are_silent(const Membership& membership, TimePoint now) {
   size_t silent = 0, others = 0;
-  for (const Member& member : membership.all()) {
+  membership.visit_all([&](const Member& member) {
     const bool lately = member.state == MemberState::kDead && now - member.since < kAfterSilence;
-    if (member.state > MemberState::kSuspect && !lately) continue;
+    if (!member.ever_answered || (member.state > MemberState::kSuspect && !lately)) return;
     ++others;
     silent += member.state != MemberState::kAlive;
-  }
+  });
   return 4 * silent > others;
 }
 

@@ -217,8 +217,12 @@ bool Membership::any_alive(const std::function<bool(const Member&)>& is_one) con
 
 std::vector<Member> Membership::all() const {
   std::vector<Member> members;
-  for (const auto& [peer, entry] : impl_->table.rows()) members.push_back(entry.member);
+  visit_all([&](const Member& member) { members.push_back(member); });
   return members;
+}
+
+void Membership::visit_all(const std::function<void(const Member&)>& visit) const {
+  for (const auto& [peer, entry] : impl_->table.rows()) visit(entry.member);
 }
 
 std::vector<PeerRecord> Membership::sample_records(size_t count_max) {

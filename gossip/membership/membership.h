@@ -69,6 +69,7 @@ class Membership {
   void visit_alive(const std::function<void(const Member&)>& visit) const;  // the same, without copies
   bool any_alive(const std::function<bool(const Member&)>& is_one) const;   // looks no further than the first
   std::vector<Member> all() const;  // without self, tombstones included, ordered by id
+  void visit_all(const std::function<void(const Member&)>& visit) const;  // the same, without copies
   // For a JoinReply: self first, then random living ones.
   std::vector<PeerRecord> sample_records(size_t count_max);
   // For a reader: all records, the own one first, and the state of each member that is not alive. Of the tombstones

@@ -231,6 +231,7 @@ TEST_F(LogTest, WhatASilentMemberMakesLateIsNoFaultOfTheDeadline) {
   RecordingOutbox outbox;
   Membership members({}, record_of(0), clock, outbox, 1, 1);
   members.add(record_of(1));
+  members.prove(peer_of(1), record_of(1).version.generation);
   const auto becomes = [&](MemberState state) {
     for (int i = 0; i < 1000 && members.find(peer_of(1))->state != state; ++i) {
       clock.advance(milliseconds(100));
@@ -252,6 +253,34 @@ TEST_F(LogTest, WhatASilentMemberMakesLateIsNoFaultOfTheDeadline) {
   clock.advance(seconds(11));
   watch.look(longest, exchange, tally, late, members, clock.now());
   EXPECT_NE(take().find("half of the exchanges take 600ms"), std::string::npos) << "and the late one was before";
+}
+
+TEST_F(LogTest, InventedMembersSilenceNoWordOfTheDeadline) {
+  using std::chrono::milliseconds;
+  DeadlineWatch watch;
+  FakeClock clock;
+  RecordingOutbox outbox;
+  Membership members({}, record_of(0), clock, outbox, 1, 1);
+  for (uint32_t i = 1; i <= 4; ++i) members.add(record_of(i));
+  members.prove(peer_of(1), record_of(1).version.generation);
+  const auto suspected = [&] {
+    return members.find(peer_of(2))->state == MemberState::kSuspect &&
+           members.find(peer_of(3))->state == MemberState::kSuspect;
+  };
+  for (int i = 0; i < 1000 && !suspected(); ++i) {
+    clock.advance(milliseconds(100));
+    members.tick();
+    for (const auto& [to, ping] : outbox.take_all<Ping>()) {
+      if (to == peer_of(1)) members.handle(to, PingAck{ping.sequence, {}});
+    }
+  }
+  ASSERT_TRUE(suspected());
+  ASSERT_EQ(members.find(peer_of(1))->state, MemberState::kAlive);
+  ExchangeStatus exchange;
+  exchange.block_tally.counted = 10;
+  exchange.usual_duration = milliseconds(600);
+  watch.look(milliseconds(500), exchange, {.done = 3}, std::nullopt, members, clock.now());
+  EXPECT_NE(take().find("half of the exchanges take 600ms"), std::string::npos);
 }
 
 TEST_F(LogTest, TheEndSaysWhetherTheModelsAgree) {
