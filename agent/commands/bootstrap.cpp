@@ -135,6 +135,7 @@ int run_registry(const Config& config) {
   while (!signals.stop_asked()) {
     tick_all(services, transport, listener);
     if (const auto change = addresses.take()) {
+      if (change->slept > Duration::zero()) spdlog::warn("{}", describe_standstill(change->slept));
       for (const auto& service : services) service->move_to(change->address);
       if (std::exchange(self.endpoint, change->address) != change->address) {
         spdlog::warn("this machine has another address: join with --bootstrap {} from now on",

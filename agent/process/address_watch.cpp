@@ -6,6 +6,8 @@
 #include <chrono>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "agent/process/host_address.h"
 #include "gossip/net/name_cache.h"
 
@@ -14,23 +16,35 @@ namespace {
 
 constexpr Duration kEvery = std::chrono::seconds(1);
 constexpr Duration kStoodStill = std::chrono::seconds(8);
+constexpr Duration kBetweenWallJumps = std::chrono::minutes(5);
 
-// Two clocks that the steady one falls behind in a sleep: that since boot in the machine's own, the wall clock also
-// where the host of a virtual machine slept or held it.
-struct Moment {
-  Duration since_boot = read(CLOCK_BOOTTIME), wall = read(CLOCK_REALTIME);
-
-  static Duration read(clockid_t clock) {
-    timespec now{};
-    clock_gettime(clock, &now);
-    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-  }
-  Duration since(const Moment& before) const { return std::max(since_boot - before.since_boot, wall - before.wall); }
-};
+Duration read(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
 
 bool lasts(const std::string& host) { return !is_loopback(host) && !host.starts_with("169.254."); }
 
 }  // namespace
+
+Moment moment() { return {read(CLOCK_BOOTTIME), read(CLOCK_REALTIME)}; }
+
+Duration Standstill::between(const Moment& before, const Moment& now) {
+  const Duration by_boot = now.since_boot - before.since_boot, by_wall = now.wall - before.wall;
+  if (by_boot >= kStoodStill) return std::max(by_boot, by_wall);
+  if (by_wall < kStoodStill || now.since_boot < wall_counts_from_) return by_boot;
+  wall_counts_from_ = now.since_boot + kBetweenWallJumps;
+  return by_wall;
+}
+
+std::string describe_standstill(Duration slept) {
+  return fmt::format(
+      "this machine or process stood still for {:.0f} s, or its clock was set ahead: its links are made anew, and "
+      "there "
+      "is nothing to do",
+      seconds(slept));
+}
 
 MovingAddress::MovingAddress(bool follows, Endpoint current, std::vector<std::string> interfaces,
                              std::function<Endpoint()> derive)
@@ -80,7 +94,7 @@ void AddressWatch::doubt() {
 }
 
 void AddressWatch::run() {
-  Moment before;
+  Moment before = moment();
   while (true) {
     bool doubted = false;
     {
@@ -88,9 +102,9 @@ void AddressWatch::run() {
       if (ends_.wait_for(lock, kEvery, [this] { return ended_; })) return;
       doubted = std::exchange(doubted_, false);
     }
-    const auto change = address_.look({interface_addresses(), Moment().since(before), doubted});
+    const auto change = address_.look({interface_addresses(), standstill_.between(before, moment()), doubted});
     if (change) note(*change);
-    before = Moment();  // names may take long
+    before = moment();  // names may take long
   }
 }
 

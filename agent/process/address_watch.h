@@ -20,12 +20,29 @@ struct AddressChange {
   Duration slept{};  // the machine, or this process, stood still, or the wall clock was set ahead; zero: none of them
 };
 
+// Two clocks that the steady one falls behind in a sleep: that since boot in the machine's own, the wall clock also
+// where the host of a virtual machine slept or held it.
+struct Moment { Duration since_boot{}, wall{}; };
+Moment moment();  // now
+
+// How long this machine, or this process, stood still. Services that set the wall clock may fight: where it alone ran
+// ahead, that counts once in five minutes. A state machine.
+class Standstill {
+ public:
+  Duration between(const Moment& before, const Moment& now);  // short, unless it stood still
+
+ private:
+  Duration wall_counts_from_{};  // since boot
+};
+
+std::string describe_standstill(Duration slept);  // for the log, with what is done
+
 // What each look at this machine means for the address. A state machine.
 class MovingAddress {
  public:
   struct Look {
     std::vector<std::string> interfaces;  // their addresses, in order
-    Duration since_last{};                // the machine's sleep counts
+    Duration since_last{};                // as Standstill says
     bool doubted = false;                 // no member answers
   };
 
@@ -50,15 +67,16 @@ class AddressWatch {
   AddressWatch& operator=(const AddressWatch&) = delete;
 
   std::optional<AddressChange> take();  // since the last call
-  void doubt();                         // no member answers: the address is derived anew, and links are
+  void doubt();                         // no member answers: the address is derived anew, and links are made anew
 
  private:
   void run();
   void note(const AddressChange& change);
 
   const std::function<void()> wake_;
-  MovingAddress address_;  // the thread's
-  std::mutex mutex_;       // for the rest
+  MovingAddress address_;  // the thread's, as is the next
+  Standstill standstill_;
+  std::mutex mutex_;  // for the rest
   std::condition_variable ends_;
   std::optional<AddressChange> change_;
   bool doubted_ = false, ended_ = false;

@@ -58,12 +58,7 @@ void Surroundings::store(const Endpoint& address) {
 
 void Surroundings::move(const AddressChange& change) {
   const Endpoint before = agent_.router().membership().self().endpoint;
-  if (change.slept > Duration::zero()) {
-    spdlog::warn(
-        "this machine, or this process, stood still for {:.0f} s, or its clock was set ahead: its links are made anew, "
-        "and the members are told",
-        seconds(change.slept));
-  }
+  if (change.slept > Duration::zero()) spdlog::warn("{}", describe_standstill(change.slept));
   if (change.address != before) {
     spdlog::warn("this machine has another address: others reach this agent at {} from now on, no more at {}",
                  change.address.to_string(), before.to_string());

@@ -15,6 +15,48 @@ using std::chrono::seconds;
 
 constexpr uint16_t kPort = 7400;
 
+// The clocks of a machine, and what its looks a second apart say.
+class Machine {
+ public:
+  // Of the clock since boot and of the wall clock, beside the second.
+  Duration look(Duration boot_ahead, Duration wall_ahead) {
+    const Moment before = now_;
+    now_.since_boot += seconds(1) + boot_ahead;
+    now_.wall += seconds(1) + wall_ahead;
+    return standstill_.between(before, now_);
+  }
+  Duration jump(Duration wall_ahead) { return look(Duration::zero(), wall_ahead); }
+
+ private:
+  Moment now_{seconds(100), std::chrono::hours(1000)};
+  Standstill standstill_;
+};
+
+TEST(StandstillTest, EitherClockTellsOfASleep) {
+  Machine machine;
+  EXPECT_EQ(machine.look({}, {}), seconds(1));
+  EXPECT_EQ(machine.look(std::chrono::hours(3), std::chrono::hours(3)), std::chrono::hours(3) + seconds(1));
+  EXPECT_EQ(machine.look(std::chrono::hours(3), -seconds(5)), std::chrono::hours(3) + seconds(1)) << "set back too";
+  EXPECT_EQ(machine.jump(std::chrono::hours(3)), std::chrono::hours(3) + seconds(1)) << "of a virtual machine";
+}
+
+TEST(StandstillTest, AWallClockThatIsSetBackTellsOfNone) {
+  Machine machine;
+  EXPECT_EQ(machine.jump(-std::chrono::hours(2)), seconds(1));
+  EXPECT_EQ(machine.jump(seconds(7) - std::chrono::milliseconds(1)), seconds(1)) << "set a little ahead";
+  EXPECT_EQ(machine.jump(seconds(7)), seconds(8));
+}
+
+TEST(StandstillTest, ServicesThatFightOverTheWallClockTellOfOneInMinutes) {
+  Machine machine;
+  int told = 0;
+  for (int i = 0; i < 299; ++i) told += machine.jump(i % 2 == 0 ? seconds(10) : -seconds(10)) >= seconds(8);
+  EXPECT_EQ(told, 1);
+  EXPECT_GE(machine.look(seconds(20), seconds(20)), seconds(20)) << "a sleep counts meanwhile";
+  for (int i = 0; i < 300; ++i) told += machine.jump(i % 2 == 0 ? seconds(10) : -seconds(10)) >= seconds(8);
+  EXPECT_EQ(told, 2);
+}
+
 class MovingAddressTest : public ::testing::Test {
  protected:
   Endpoint derive() {
