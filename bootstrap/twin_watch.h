@@ -3,8 +3,8 @@
 // its answer: the identity is in use twice.
 // Where none answers, this agent has to begin again above the record's generation, since members take no lower one.
 // A twin that ends says so to this agent alone: to the members a farewell of the id would be this agent's own.
-// Two processes under one address cannot ask each other. Where a later process takes the place of an earlier one, that
-// begins again with the number above the later one's. No start by a clock has it, so the later one knows.
+// Two processes under one address cannot ask each other. Where a later process takes an earlier one's place, the
+// earlier one begins again with the later one's number plus 1. So the later one knows, if its number is of its clock.
 // A state machine. Any sender may cause a few pings a second, no more.
 #pragma once
 
@@ -53,7 +53,7 @@ class TwinWatch {
   uint64_t overtaken() const { return overtaken_; }  // a later generation that members hold of no process; 0: none
   const Endpoint* overtaken_by() const;  // where the process of that generation ran; nullptr: it never answered
   bool overtaken_here() const { return overtaken_ > 0 && overtaken_ == here_; }  // its record names the own address
-  // A process at the own address, which began before this one, has begun again above it.
+  // A process at the own address has begun again above this one, or its folder's next number was this one plus 1.
   bool taken_back() const { return here_ == self_.version.generation + 1; }
 
  private:

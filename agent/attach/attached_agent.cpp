@@ -245,7 +245,7 @@ void AttachedAgent::live() {
     session_->run();
     look(session_->agent());
     if (surroundings->begins_again() && !leave_asked_) {
-      error = "members held a later process of this agent, as a clock was wrong: join() again, which begins above it";
+      error = surroundings->begins_again_because() + "; then join() again";
     }
   } catch (const std::exception& caught) {
     error = caught.what();

@@ -235,7 +235,10 @@ int run_agent_once(const Config& config, bool again) {
     throw std::runtime_error(std::string(failure.what()) +
                              "; this agent was told to leave and has its last checkpoint: start it again to go on");
   }
-  if (surroundings->begins_again() && !signals.stop_asked()) return kBeginsAgain;
+  if (surroundings->begins_again() && !signals.stop_asked()) {
+    spdlog::info("this agent begins again, so that members take it for the later process");
+    return kBeginsAgain;
+  }
   if (session.agent().rounds()) say_scores(session.agent());
   const int status = exit_status(session.agent(), session, config.agent.bootstrap);
   if (!session.agent().rounds() && session.worker().busy()) {

@@ -81,6 +81,7 @@ AgentOptions agent_options(const Trusted& trusted, const StatePlace& place, cons
   options.config = config;
   options.self = place.id();
   options.generation = place.generation();
+  options.generation_by_clock = place.began_by_clock();
   options.advertise = advertised(config.agent, bound);
   options.stored_settings = checked_settings(place);
   options.raised_stop = raised_stop(config, place, options.stored_settings);

@@ -48,6 +48,7 @@ StatePlace::StatePlace(const std::string& folder, const KeySeed* identity, bool 
   } catch (const std::runtime_error&) {  // a new one is stored, or that fails with the cause
   }
   generation_ = next_generation(folder, !again);
+  began_by_clock_ = !again && generation_ <= generation_by_clock();
   if (auto key = load_swarm_key(folder, &remark)) swarm_key_ = std::make_unique<Identity>(*std::move(key));
   if (!remark.empty()) spdlog::warn("{}", remark);
   certified_ = swarm_key_ && holds_admissions(folder);

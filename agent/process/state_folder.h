@@ -21,14 +21,15 @@ namespace starling {
 // made, another agent holds it, the key is readable by others.
 class StatePlace {
  public:
-  // `identity`: for a folder that has none yet; null: one is made. `again`: another life of one process, with
-  // the generation after exceed()'s.
+  // `identity`: for a folder that has none yet; null: one is made. `again`: another life of one process. Its generation
+  // is the stored one plus 1, whatever the clock says.
   explicit StatePlace(const std::string& folder, const KeySeed* identity = nullptr, bool again = false);
   ~StatePlace();
   const std::string& folder() const { return folder_; }
   const PeerId& id() const { return identity_->id(); }
   const Identity& identity() const { return *identity_; }
   uint64_t generation() const { return generation_; }
+  bool began_by_clock() const { return began_by_clock_; }  // false: the clock was behind the stored one, or `again`
 
   std::string settings_path() const { return folder_ + "/settings.yaml"; }
   // Empty: there is no such file. Throws if it is empty, and as read_private_file says.
@@ -87,6 +88,7 @@ class StatePlace {
   mutable bool certified_ = false;
   std::optional<Endpoint> last_address_;
   uint64_t generation_ = 0;
+  bool began_by_clock_ = false;
 };
 
 // Where the process that holds this state folder can be reached. Throws std::runtime_error: none does, or an older

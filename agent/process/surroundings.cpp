@@ -2,8 +2,8 @@
 
 #include <chrono>
 #include <exception>
-#include <utility>
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "agent/process/lost_packets.h"
@@ -16,11 +16,6 @@ namespace {
 constexpr Duration kLookEvery = std::chrono::seconds(1);
 constexpr Duration kDoubtEvery = std::chrono::seconds(15);
 constexpr Duration kBetweenLives = std::chrono::minutes(1);  // a forger may cause no more of them
-
-uint64_t unix_ms() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
-}
 
 }  // namespace
 
@@ -79,24 +74,24 @@ void Surroundings::look_at_packets() {
 }
 
 void Surroundings::begin_again() {
-  if (std::exchange(begins_again_, true)) return;
+  if (begins_again()) return;
   if (const Endpoint* const copy = agent_.router().twins().overtaken_by()) {
-    spdlog::warn(
-        "a copy of this state folder ran at {} and took the place of this agent among the members. This agent takes it "
-        "back and goes on. Start the copy with a folder of its own (--state NEW_FOLDER)",
+    begins_again_because_ = fmt::format(
+        "a copy of this state folder ran at {} and took the place of this agent among the members. Start the copy with "
+        "a folder of its own (--state NEW_FOLDER)",
         copy->to_string());
-  } else if (agent_.router().twins().overtaken_here() && agent_.overtaken() <= unix_ms()) {
-    spdlog::warn(
-        "this identity is in use at {}: a process with a copy of this state folder has this agent's address, and "
-        "members reach now one, now the other. This agent takes its place back. Stop one of the two, or start it with "
-        "a folder of its own (--state NEW_FOLDER) and another port",
+  } else if (agent_.router().twins().overtaken_here() && agent_.overtaken() <= generation_by_clock()) {
+    begins_again_because_ = fmt::format(
+        "this identity is in use at {}: a process with a copy of this state folder has the same address. Stop one of "
+        "the two, or start it with another folder (--state NEW_FOLDER) and port",
         agent_.router().membership().self().endpoint.to_string());
   } else {
-    spdlog::warn(
+    begins_again_because_ = fmt::format(
         "members hold another process of this agent, which began {} by its clock; this one began {}. One of the two "
-        "clocks was wrong. This agent begins again above that number, and stores it",
+        "clocks was wrong: set it",
         clock_text(agent_.overtaken()), clock_text(place_.generation()));
   }
+  spdlog::warn("{}", begins_again_because_);
   place_.exceed(agent_.overtaken());
   agent_.leave();
 }

@@ -20,7 +20,9 @@ class Surroundings {
 
   void tick();
   // The agent leaves, to begin again with a higher generation, which is stored.
-  bool begins_again() const { return begins_again_; }
+  bool begins_again() const { return !begins_again_because_.empty(); }
+  // And why, with the remedy.
+  const std::string& begins_again_because() const { return begins_again_because_; }
 
  private:
   void move(const AddressChange& change);
@@ -36,7 +38,7 @@ class Surroundings {
   const TimePoint may_begin_again_;
   TimePoint next_, next_doubt_;
   std::map<std::string, uint32_t> heard_at_;  // host -> times that its stuck packet was sent, when it was heard
-  bool begins_again_ = false;
+  std::string begins_again_because_;
 };
 
 }  // namespace starling

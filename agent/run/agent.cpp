@@ -373,7 +373,8 @@ void Agent::look_at_twin() {
         "that process began after this one, with a copy of this agent's state folder, and ends by itself. If it "
         "comes again, start it with a folder of its own (--state NEW_FOLDER)");
   }
-  if (options_.keys && router_.twins().taken_back()) {  // that is signed
+  // That is signed; and where this number is of the clock, no other start in the folder has the next one.
+  if (options_.keys && options_.generation_by_clock && router_.twins().taken_back()) {
     throw std::runtime_error(
         fmt::format(kInUse, router_.membership().self().endpoint.to_string()) +
         "a process that began before this one, with the same state folder or a copy of it, has the "

@@ -28,6 +28,7 @@ struct AgentOptions {
   Config config;
   PeerId self;
   uint64_t generation = 0;
+  bool generation_by_clock = false;  // it is the wall clock of the start, not above a number that was ahead
   Endpoint advertise;
   std::string stored_settings;  // agreed text of an earlier life in the same state folder; empty: none. With a config
                                 // that means something else, construction throws

@@ -297,13 +297,17 @@ void store_swarm_key(const std::filesystem::path& dir, const Identity& key) {
                            "this agent in yet (no settings.yaml is there), remove that file");
 }
 
+uint64_t generation_by_clock() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  const auto unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
+  return static_cast<uint64_t>(std::max<int64_t>(unix_ms, 1));
+}
+
 uint64_t next_generation(const std::filesystem::path& dir, bool by_clock) {
   make_folder(dir);
   const std::filesystem::path path = dir / kGenerationFile;
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  const auto unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
   uint64_t next = read_generation(path) + 1;
-  if (by_clock) next = std::max(next, static_cast<uint64_t>(std::max<int64_t>(unix_ms, 1)));
+  if (by_clock) next = std::max(next, generation_by_clock());
   if (next > kGenerationMax) {  // members would refuse it
     throw std::runtime_error(path.string() +
                              " cannot grow: somebody gave members a number of this identity that no "

@@ -67,9 +67,12 @@ void store_identity(const std::filesystem::path& dir, const KeySeed& key_seed);
 std::optional<Identity> load_swarm_key(const std::filesystem::path& dir, std::string* remark = nullptr);
 void store_swarm_key(const std::filesystem::path& dir, const Identity& key);
 
+// What a start by the wall clock has now: milliseconds since 1970, at least 1.
+uint64_t generation_by_clock();
+
 // A number greater than every one returned for this folder before. It is on disk before it is returned, so a restarted
-// agent is never taken for its earlier process. It follows the wall clock, so it still grows if the file was lost;
-// without `by_clock` it is the last one or what was stored, plus one. Throws std::runtime_error.
+// agent is never taken for its earlier process. It follows the wall clock, so it still grows if the file was lost.
+// Without `by_clock` it is the stored one plus 1. Throws std::runtime_error.
 uint64_t next_generation(const std::filesystem::path& dir, bool by_clock = true);
 
 // The next one is greater than `generation` too. Likewise.

@@ -23,6 +23,7 @@ class Front:
 
   def __init__(self, port):
     self.address, self.to, self.links = f'127.0.0.1:{port}', None, []
+    self.turns = threading.Lock()  # no link is made to a process to which this leads no more
     self.listeners = [socket.create_server(('127.0.0.1', port + bulk)) for bulk in (0, 1)]
     for bulk, listener in enumerate(self.listeners):
       threading.Thread(target=self.accept, args=[listener, bulk], daemon=True).start()
@@ -31,12 +32,13 @@ class Front:
     with contextlib.suppress(OSError):  # once it is closed
       while True:
         outer = listener.accept()[0]
-        try:
-          inner = socket.create_connection(('127.0.0.1', self.to + bulk))
-        except OSError:
-          outer.close()
-          continue
-        self.links.append((outer, inner))
+        with self.turns:
+          try:
+            inner = socket.create_connection(('127.0.0.1', self.to + bulk))
+          except (OSError, TypeError):  # it leads nowhere yet, or no more
+            outer.close()
+            continue
+          self.links.append((outer, inner))
         for ends in ((outer, inner), (inner, outer)):
           threading.Thread(target=self.carry, args=ends, daemon=True).start()
 
@@ -52,9 +54,11 @@ class Front:
         end.shutdown(socket.SHUT_RDWR)
 
   def lead_to(self, port):
-    self.to = port
-    for link in self.links:
-      self.cut(*link)
+    with self.turns:
+      self.to = port
+      for link in self.links:
+        self.cut(*link)
+      self.links = []
 
   def close(self):
     for end in self.listeners:
@@ -203,7 +207,7 @@ class Twice(certified.Case):
 
   def behind_one_address(self):
     """A swarm, a member `b` of it behind an address that the copy of its folder will have too, and their ports."""
-    ports = [self.free_pair() for _ in range(3)]
+    ports = swarm.free_port_pairs(3)
     front = Front(ports[0])
     self.addCleanup(front.close)
     front.lead_to(ports[1])
@@ -214,12 +218,23 @@ class Twice(certified.Case):
     copy = self.agent('copy', *listen[1], state=self.copy(b))
     return front, a, b, copy, ports[1:]
 
-  def free_pair(self):
-    self.taken = getattr(self, 'taken', set())
-    while (port := swarm.free_port_pair() + 2 * len(self.taken)) in self.taken:
-      pass
-    self.taken.add(port)
-    return port
+  def test_a_folder_of_two_starts_ago(self):
+    """By a clock that was ahead each start has the next number, also one that another process had."""
+    a = self.first('a')
+    listen = ['--listen', f'127.0.0.1:{swarm.free_port_pair()}']
+    b = self.joiner('b', self.ticket(a, 'b'), *listen)
+    self.trained([a, b])
+    self.interrupt(b)
+    (b.state / 'generation').write_text(f'{now_ms() + YEAR_MS}\n')
+    old = self.copy(b)
+    for name in ('b2', 'b3'):
+      again = self.agent(name, *listen, state=b.state)
+      self.trained([a, again])
+      self.interrupt(again)
+    restored = self.agent('restored', *listen, state=old)
+    self.trained([a, restored])
+    self.assertNotIn('in use', restored.log())
+    self.wait_log(restored, 'clocks was wrong')
 
   def test_two_behind_one_address(self):
     """Neither can ask the other, as each is at the address itself."""

@@ -102,7 +102,12 @@ def pause(seconds):
 
 
 def free_port_pair():
-  """A port of 127.0.0.1 that is free together with the next one, outside the range the kernel draws from."""
+  return free_port_pairs(1)[0]
+
+
+def free_port_pairs(count):
+  """Ports of 127.0.0.1, each free together with the next one, outside the range the kernel draws from."""
+  ports = []
   first = 17000 + (os.getpid() * 14) % 12000
   for offset in range(0, 12000, 2):
     port = 17000 + (first - 17000 + offset) % 12000
@@ -110,9 +115,11 @@ def free_port_pair():
       for each in (port, port + 1):
         with socket.socket() as probe:
           probe.bind(('127.0.0.1', each))
-      return port
     except OSError:
       continue
+    ports.append(port)
+    if len(ports) == count:
+      return ports
   raise RuntimeError('no two adjacent free ports on 127.0.0.1')
 
 

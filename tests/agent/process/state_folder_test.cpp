@@ -44,6 +44,23 @@ TEST(StateFolder, IsItsOwnersAlone) {
   EXPECT_EQ(place.stored_settings(), "swarm: {}\n");
 }
 
+TEST(StateFolder, KnowsWhetherItsNumberIsOfTheClock) {
+  const Folder folder;
+  const std::string state = folder.path() + "/state";
+  {
+    const StatePlace place(state);
+    EXPECT_TRUE(place.began_by_clock());
+    place.exceed(place.generation() + 1);
+  }
+  EXPECT_FALSE(StatePlace(state, nullptr, true).began_by_clock());
+  {
+    const StatePlace place(state);
+    EXPECT_TRUE(place.began_by_clock());
+    place.exceed(place.generation() + 1'000'000);
+  }
+  EXPECT_FALSE(StatePlace(state).began_by_clock()) << "the stored number was ahead";
+}
+
 TEST(StateFolder, KeepsTheNamesOfClassesAndRefusesOthers) {
   const Folder folder;
   const std::string state = folder.path() + "/state";
