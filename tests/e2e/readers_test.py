@@ -289,20 +289,18 @@ class Jobs(swarm.Case):
 
     self.stop()
     self.wait(lambda: other.last('member', change='died'), 'the other to miss it')
+    shell.type('stty tostop\n')  # a job that writes from behind is stopped, by default
     shell.type('bg\n')
     self.wait(lambda: 'continued after a stop' in shell.log(), 'the word of it')
     self.goes_on()
-    shell.type('\n')
-    self.wait(lambda: re.fullmatch(r'bash\S+ ', shell.row(-1)), 'a prompt of its own')
+    shell.type('echo ready\n')
+    self.wait(lambda: shell.row(-2) == 'ready' and re.fullmatch(r'bash\S+ ', shell.row(-1)), 'a prompt of its own')
     shell.type('echo what a person')  # while the line of progress would renew itself twice
     swarm.pause(2)
     shell.type(' types\n')
     self.wait(lambda: 'what a person types' in shell.rows(), 'the answer of the shell')
     prompted = [row for row in shell.rows() if re.fullmatch(r'bash\S+ echo what a person types', row)]
     self.assertEqual(len(prompted), 1, shell.log())
-    shell.type('stty tostop\n')  # who writes from behind is stopped, by default
-    swarm.pause(2)
-    self.goes_on()
 
     shell.type('fg\n')
     self.wait(lambda: progress.match(shell.row(-2)), 'a line of progress in front')
