@@ -38,7 +38,13 @@ TrustWatch::TrustWatch(const StatePlace& place, const Trusted& trusted, ZmqTrans
 TimePoint TrustWatch::next_deadline() const { return revocations_ ? next_look_ : TimePoint::max(); }
 
 void TrustWatch::tick() {
-  if (const std::string foreign = transport_.take_foreign(); !foreign.empty()) spdlog::warn("{}", foreign);
+  const std::string foreign = keys_ ? transport_.take_foreign(keys_->swarm()) : "";
+  if (!foreign.empty()) {
+    spdlog::warn(
+        "in the swarm of {}, {}. It has the swarm's door key. If that machine is to be a member, give it a ticket of "
+        "this swarm; else nothing need be done",
+        place_.folder(), foreign);
+  }
   if (!revocations_ || clock_.now() < next_look_) return;
   next_look_ = clock_.now() + kLookEvery;
   if (place_.holds_certified_key()) {

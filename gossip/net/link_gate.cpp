@@ -402,7 +402,7 @@ void LinkGate::Impl::judge_all(TimePoint now) {
   }
 }
 
-// `swarm`: whose door the question shows.
+// `swarm`: that of the door key in the question.
 std::string LinkGate::Impl::judge(const std::vector<std::string>& question, TimePoint now, std::string* swarm) {
   const auto found = groups.find(std::strtoull(question[2].c_str(), nullptr, 10));
   if (found == groups.end()) return kLater;

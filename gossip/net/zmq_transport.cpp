@@ -22,6 +22,7 @@
 #include "gossip/net/file_limit.h"
 #include "gossip/net/handshakes.h"
 #include "gossip/net/link_gate.h"
+#include "gossip/net/repeat_limit.h"
 #include "gossip/net/zmq_address.h"
 #include "kernels/check.h"
 
@@ -43,7 +44,7 @@ constexpr Duration kLookEvery = std::chrono::milliseconds(50);  // at handshakes
 constexpr Duration kRefusedLinkLife = std::chrono::seconds(5);  // then another one is tried
 constexpr Duration kDeadLink = std::chrono::seconds(30);        // nothing was taken: ZeroMQ may have given it up
 constexpr Duration kProofPatience = std::chrono::seconds(10);
-constexpr Duration kForeignEvery = std::chrono::minutes(1);
+constexpr Duration kForeignFirst = std::chrono::minutes(1), kForeignMax = std::chrono::hours(1);
 constexpr size_t kPartBytesMax[2] = {kControlFrameBytesMax, kBulkFrameBytesMax};
 
 size_t index_of(Channel channel) { return static_cast<size_t>(channel); }
@@ -150,7 +151,15 @@ ZmqContext::~ZmqContext() = default;
 struct Door {
   std::shared_ptr<const MemberKeys> keys;  // null: the swarm is open
   ExpectedPeers expected{keys != nullptr};
+  std::string foreign{};  // to be told, of a link without a membership
+  RepeatLimit foreign_limit{kForeignFirst, kForeignMax};
 };
+
+// All that a holder of the door key can make a log say.
+void note_foreign(Door& door, const std::string& source, const char* why, TimePoint now) {
+  if (!door.foreign_limit.allows(now)) return;
+  door.foreign = "a link from " + source + " is cut: it shows " + why;
+}
 
 struct ZmqTransportImpl {
   using LinkKey = std::tuple<Endpoint, Channel, PeerId, PeerId>;  // the reader, and the key of the swarm
@@ -190,7 +199,6 @@ struct ZmqTransportImpl {
   void look_at_handshakes();
   void look_at_handshakes(const PeerId& swarm, Door& door);
   const SignedMembership* member_of(const PeerId& swarm, const zmq::message_t& routing_id, const std::string& source);
-  void note_foreign(const std::string& source, const char* why);
   bool connect(Link& link);
   void try_next_number(Link& link);
   void evict_oldest_link();
@@ -216,8 +224,6 @@ struct ZmqTransportImpl {
   std::map<LinkKey, Link*> waiting;  // the links with something pending
   TimePoint next_look;
   std::unordered_map<std::string, std::optional<SignedMembership>> judged;  // links of others, by swarm and routing id
-  std::string foreign;                                                      // to be told
-  TimePoint next_foreign;
   uint64_t own_strangers = 0;  // of prove_closed()
   size_t link_count_max;
   uint64_t use_count = 0;
@@ -306,7 +312,7 @@ Door* ZmqTransportImpl::door_of(const PeerId& swarm) {
   return found == doors.end() ? nullptr : &found->second;
 }
 
-// Of a part that came in: the swarm whose door its link showed, as the gate has it.
+// Of a part that came in: the swarm of its link's door key, as the gate has it.
 PeerId ZmqTransportImpl::shown_by(zmq::message_t& part) const {
   const char* swarm = keyed ? zmq_msg_gets(part.handle(), "User-Id") : nullptr;
   return PeerId::parse(swarm ? swarm : "").value_or(PeerId{});
@@ -491,18 +497,11 @@ const SignedMembership* ZmqTransportImpl::member_of(const PeerId& swarm, const z
   if (found == judged.end()) {
     const char* why = "";
     const std::optional<SignedMembership> member = door->second.keys->judge(proof, &why);
-    if (!member) note_foreign(source, why);
+    if (!member) note_foreign(door->second, source, why, clock.now());
     if (judged.size() >= kJudgedLinksMax) judged.clear();
     found = judged.emplace(std::move(link), member).first;
   }
   return found->second ? &*found->second : nullptr;
-}
-
-void ZmqTransportImpl::note_foreign(const std::string& source, const char* why) {
-  if (clock.now() < next_foreign) return;
-  next_foreign = clock.now() + kForeignEvery;
-  foreign = "a link from " + source + " is cut: it has the door key of a swarm here, and shows " + why +
-            ". Its ticket is damaged or put together from two: give that machine the ticket of `starling admit`";
 }
 
 std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* refused) {
@@ -668,8 +667,7 @@ void ZmqTransport::open_to(std::shared_ptr<const MemberKeys> keys) {
     if (keys->door().open != door.keys->door().open) continue;
     throw std::invalid_argument(
         "its ticket opens the door of another swarm here, so the two cannot be told apart: take the ticket of "
-        "`starling "
-        "admit " +
+        "`starling admit " +
         keys->self().hex() + "` of the holder of its key");
   }
   const PeerId swarm = keys->swarm();
@@ -697,7 +695,10 @@ bool ZmqTransport::surely_closed(const Endpoint& at) const {
   return door && door->expected.surely_closed(at);
 }
 
-std::string ZmqTransport::take_foreign() { return std::exchange(impl_->foreign, {}); }
+std::string ZmqTransport::take_foreign(const PeerId& swarm) {
+  Door* door = impl_->door_of(swarm);
+  return door ? std::exchange(door->foreign, {}) : "";
+}
 
 void ZmqTransport::renew(std::shared_ptr<const MemberKeys> keys) {
   Door& door = impl_->doors.at(keys->swarm());

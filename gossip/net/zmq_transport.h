@@ -58,9 +58,9 @@ class ZmqTransport final : public Transport {
   std::string why_closed(const Endpoint& at, const PeerId& swarm = {}) const;
   bool surely_closed(const Endpoint& at) const;  // that is no guess; with keys a guess is taken for it
 
-  // For people, with the remedy: a link was cut, since it shows a door here and no membership of that swarm. At most
-  // once a minute; empty: none since.
-  std::string take_foreign();
+  // For people: which link was cut, since it has the door key of that swarm and shows no membership of it.
+  // Again after a minute, then after twice as long each, up to an hour; empty: none, or not yet again.
+  std::string take_foreign(const PeerId& swarm = {});
 
   // This process has another membership of that swarm, with the same identity and door: all its links to others are
   // made anew. REQUIRES: it had keys of it.

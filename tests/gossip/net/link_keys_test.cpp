@@ -4,10 +4,13 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 #include <zmq.hpp>
 
 #include "gossip/limits.h"
+#include "gossip/net/repeat_limit.h"
 #include "gossip/net/swarm_port.h"
 #include "gossip/net/zmq_transport.h"
 #include "tests/gossip/net/numbered_identity.h"
@@ -228,18 +231,37 @@ TEST_F(LinkKeysTest, AnAnswerWithTheKeysOfAnotherSwarmOpensNothing) {
 TEST_F(LinkKeysTest, AMembershipOfOneSwarmBehindTheDoorOfAnotherIsCut) {
   const auto both = open(keys(3, 1));
   both->open_to(keys(3, 5));
-  Admission spliced = admit(identity_of(5), {.id = identity_of(4).id()});
-  spliced.door = admit(identity_of(1), {.id = identity_of(4).id()}).door;
-  const auto member = open(std::make_shared<MemberKeys>(identity_of(4), spliced));
+  const auto foreign = [&](uint8_t self, uint8_t door, uint8_t swarm) {
+    Admission spliced = admit(identity_of(swarm), {.id = identity_of(self).id()});
+    spliced.door = admit(identity_of(door), {.id = identity_of(self).id()}).door;
+    return open(std::make_shared<MemberKeys>(identity_of(self), spliced));
+  };
+  const auto member = foreign(4, 1, 5);
   const std::string why = reason(*member, *both, identity_of(3).id());
   EXPECT_NE(why.find("breaks off each link"), std::string::npos) << why;
   EXPECT_GE(both->counters().links.cut, 3u);
-  const std::string told = both->take_foreign();
+  EXPECT_EQ(both->take_foreign(identity_of(5).id()), "") << "it is of the other door";
+  const std::string told = both->take_foreign(identity_of(1).id());
   EXPECT_NE(told.find("a membership that the swarm's key has not signed"), std::string::npos) << told;
-  EXPECT_EQ(both->take_foreign(), "") << "once a minute";
+  const auto another = foreign(6, 1, 5), third = foreign(7, 5, 1);
+  EXPECT_NE(reason(*another, *both, identity_of(3).id()), "");
+  EXPECT_EQ(both->take_foreign(identity_of(1).id()), "") << "not again so soon";
+  EXPECT_NE(reason(*third, *both, identity_of(3).id()), "");
+  EXPECT_NE(both->take_foreign(identity_of(5).id()), "") << "each door has a limit of its own";
 }
 
-// A member whose link breaks now and then is none of another swarm.
+TEST(RepeatLimit, AllowsARepetitionAfterTwiceAsLongEachTime) {
+  RepeatLimit limit(seconds(60), seconds(3600));
+  const TimePoint start;
+  EXPECT_TRUE(limit.allows(start));
+  TimePoint last = start;
+  for (const int pause : {60, 120, 240, 480, 960, 1920, 3600, 3600}) {
+    EXPECT_FALSE(limit.allows(last + seconds(pause - 1))) << pause;
+    EXPECT_TRUE(limit.allows(last += seconds(pause))) << pause;
+  }
+}
+
+// A member with a link that breaks now and then is none of another swarm.
 TEST_F(LinkKeysTest, ALinkThatLastsIsNoForeignOne) {
   const auto a = open(keys(2)), b = open(keys(3));
   a->expect_at({b->local(), identity_of(3).id()});
