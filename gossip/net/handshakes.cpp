@@ -83,7 +83,10 @@ PeerId ExpectedPeers::id_at(const Endpoint& at) const {
 
 bool ExpectedPeers::note(Place& place, HandshakeEvent event, TimePoint now) const {
   switch (event) {
-    case HandshakeEvent::kConnected: place.connected = now; return false;
+    case HandshakeEvent::kConnected:
+      place.connected = now;
+      place.opened.reset();
+      return false;
     case HandshakeEvent::kLater: return false;
     case HandshakeEvent::kSucceeded:
       if (place.closed != Closed::kNoMember) place.closed = Closed::kNo;
@@ -94,6 +97,7 @@ bool ExpectedPeers::note(Place& place, HandshakeEvent event, TimePoint now) cons
       if (keyed_) note_ended(place, now);
       return false;
     case HandshakeEvent::kBrokenOff:
+      if (place.closed == Closed::kNoMember) place.closed = Closed::kNo;  // another process is there, or none
       if (now - place.connected < kBrokenOffWithin && ++place.broken >= kBrokenHandshakes &&
           place.closed == Closed::kNo) {
         // A port of the other kind does that too, where its word of it is lost.
@@ -152,8 +156,8 @@ std::string ExpectedPeers::why_closed(const Endpoint& at) const {
              "(trust: open). Ask for the ticket that stands in that folder now";
     case Closed::kNoMember:
       return to +
-             " breaks off each link once it is open: the ticket has the door of the swarm there, and a membership of "
-             "another one. Ask the holder of that swarm's key for the ticket of `starling admit`";
+             " breaks off each link once it is open. The ticket's membership is of another swarm than its door, or it "
+             "has expired or is revoked there. Ask the holder of that swarm's key for the ticket of `starling admit`";
   }
   return "";
 }

@@ -10,6 +10,7 @@
 #include <zmq.hpp>
 
 #include "gossip/limits.h"
+#include "gossip/net/handshakes.h"
 #include "gossip/net/repeat_limit.h"
 #include "gossip/net/swarm_port.h"
 #include "gossip/net/zmq_transport.h"
@@ -259,6 +260,55 @@ TEST(RepeatLimit, AllowsARepetitionAfterTwiceAsLongEachTime) {
     EXPECT_FALSE(limit.allows(last + seconds(pause - 1))) << pause;
     EXPECT_TRUE(limit.allows(last += seconds(pause))) << pause;
   }
+}
+
+// Of one expected address, with a clock of its own.
+class ExpectedPeersTest : public testing::Test {
+ protected:
+  using Event = HandshakeEvent;
+  ExpectedPeersTest() { peers_.expect({at_, identity_of(3).id()}); }
+  std::string after(std::vector<Event> events, milliseconds later = milliseconds(0)) {
+    now_ += later;
+    size_t i = 0;
+    const auto next = [&](const Endpoint&, const PeerId&) {
+      return i < events.size() ? std::optional(events[i++]) : std::nullopt;
+    };
+    peers_.look(now_, next, [](const Endpoint&, const PeerId&) {});
+    return peers_.why_closed(at_);
+  }
+  std::string after_cut_links() {
+    std::string why;
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(why, "") << i;
+      why = after({Event::kConnected, Event::kSucceeded, Event::kEnded}, milliseconds(200));
+    }
+    return why;
+  }
+
+  const Endpoint at_{"10.0.0.1", 7400};
+  ExpectedPeers peers_{true};
+  TimePoint now_;
+};
+
+TEST_F(ExpectedPeersTest, ALinkThatLastsTakesTheWordBack) {
+  const std::string why = after_cut_links();
+  EXPECT_NE(why.find("has expired or is revoked there"), std::string::npos) << why;
+  EXPECT_EQ(after({Event::kConnected, Event::kSucceeded}, milliseconds(200)), why) << "it may be cut as well";
+  EXPECT_EQ(after({}, milliseconds(999)), why);
+  EXPECT_EQ(after({}, milliseconds(1)), "");
+  EXPECT_EQ(after({Event::kEnded, Event::kConnected, Event::kSucceeded, Event::kEnded}), "") << "the count begins anew";
+}
+
+TEST_F(ExpectedPeersTest, AHandshakeThatIsBrokenOffTakesTheWordBack) {
+  EXPECT_NE(after_cut_links(), "");
+  EXPECT_EQ(after({Event::kConnected, Event::kBrokenOff}, milliseconds(200)), "");
+}
+
+// The end of the link before it was not told.
+TEST_F(ExpectedPeersTest, ALinkThatIsOpenedAnewIsNoneThatLasts) {
+  const std::string why = after_cut_links();
+  EXPECT_EQ(after({Event::kConnected, Event::kSucceeded, Event::kConnected}, milliseconds(200)), why);
+  EXPECT_EQ(after({}, milliseconds(2000)), why);
 }
 
 // A member with a link that breaks now and then is none of another swarm.
