@@ -52,8 +52,8 @@ class RegistryLog final : public Registry::Listener {
 using Services = std::vector<std::unique_ptr<RegistryService>>;
 
 // Each swarm that can be served; the transport has the keys of the first.
-Services begin_services(std::vector<ServedSwarm> served, const PeerRecord& self, ZmqTransport& transport,
-                        const Clock& clock) {
+Services begin_services(std::vector<ServedSwarm> served, const StatePlace& home, const PeerRecord& self,
+                        ZmqTransport& transport, const Clock& clock) {
   Services services;
   for (ServedSwarm& one : served) {
     const std::string folder = one.place->folder();
@@ -61,7 +61,7 @@ Services begin_services(std::vector<ServedSwarm> served, const PeerRecord& self,
       if (!services.empty()) transport.open_to(one.trusted.keys);
       services.push_back(std::make_unique<RegistryService>(std::move(one), self, transport, clock));
     } catch (const std::invalid_argument& error) {
-      warn_of_unserved(folder, error.what());
+      warn_of_unserved(home, folder, error.what());
     }
   }
   return services;
@@ -92,7 +92,7 @@ AgentStatus registry_status(const Services& services, const TransportCounters& t
 
 // A swarm that has removed this registry ends alone. Throws std::runtime_error, as RegistryService::tick(): it is the
 // last.
-void tick_all(Services& services, ZmqTransport& transport, Registry::Listener& listener) {
+void tick_all(Services& services, const StatePlace& home, ZmqTransport& transport, Registry::Listener& listener) {
   std::vector<SwarmPort*> ports;
   for (const auto& service : services) ports.push_back(&service->port());
   SwarmPort::deal(transport, ports, kFramesPerTickMax);
@@ -102,7 +102,7 @@ void tick_all(Services& services, ZmqTransport& transport, Registry::Listener& l
     } catch (const std::runtime_error& error) {
       if (services.size() == 1) throw;
       RegistryService& ended = *services[--i];
-      warn_of_unserved(ended.place().folder(), error.what());
+      warn_of_unserved(home, ended.place().folder(), error.what());
       transport.close_to(ended.swarm());
       services.erase(services.begin() + static_cast<std::ptrdiff_t>(i));
     }
@@ -112,13 +112,14 @@ void tick_all(Services& services, ZmqTransport& transport, Registry::Listener& l
 int run_registry(const Config& config) {
   StopSignals signals;
   const SteadyClock clock;
-  std::vector<ServedSwarm> served = enter_served(config);
+  const auto home = std::make_shared<const StatePlace>(config.agent.state, given_identity(config.agent));
+  std::vector<ServedSwarm> served = enter_served(config, home);
   require_room(64, 8);  // descriptors and threads
   ZmqContext context;
   ZmqTransport transport(config.agent.listen, context, served.front().trusted.keys);
   const StopSignals::WakeScope wake_on_stop(signals, [&transport] { transport.wake(); });
 
-  PeerRecord self{served.front().place->id(), {}, advertised(config.agent, transport.local()), {}};
+  PeerRecord self{home->id(), {}, advertised(config.agent, transport.local()), {}};
   self.meta.role = Role::kBootstrap;
   self.meta.program = kProgram;
   self.meta.name = config.agent.name.empty() ? "bootstrap" : config.agent.name;
@@ -126,17 +127,19 @@ int run_registry(const Config& config) {
   Warnings warnings(clock, nullptr, [](const std::string& text) { spdlog::warn(text); });
   Observers observers({&log, &warnings});
   RegistryLog listener(observers);
-  Services services = begin_services(std::move(served), self, transport, clock);
+  Services services = begin_services(std::move(served), *home, self, transport, clock);
+  keep_address(*home, self.endpoint);
   AddressWatch addresses(config.agent, transport.local(), self.endpoint, [&transport] { transport.wake(); });
   spdlog::info("registry {} listens on {}", self.id.short_name(), transport.local().to_string());
   for (const auto& service : services) say_how_to_join(*service, self.endpoint);
 
   TimePoint next_status = clock.now();
   while (!signals.stop_asked()) {
-    tick_all(services, transport, listener);
+    tick_all(services, *home, transport, listener);
     if (const auto change = addresses.take()) {
       if (change->slept > Duration::zero()) spdlog::warn("{}", describe_standstill(change->slept));
       for (const auto& service : services) service->move_to(change->address);
+      keep_address(*home, change->address);
       if (std::exchange(self.endpoint, change->address) != change->address) {
         spdlog::warn("this machine has another address: join with --bootstrap {} from now on",
                      change->address.to_string());
@@ -161,7 +164,7 @@ int run_registry(const Config& config) {
   for (const auto& service : services) service->registry().announce_leave();
   const TimePoint end = clock.now() + kLastWords;
   while (clock.now() < end) {
-    tick_all(services, transport, listener);
+    tick_all(services, *home, transport, listener);
     transport.wait_until(end);
   }
   return 0;

@@ -42,6 +42,14 @@ RegistryOptions options_of(const ServedSwarm& served, PeerRecord self, const Zmq
 
 }  // namespace
 
+void keep_address(const StatePlace& place, const Endpoint& address) {
+  try {
+    place.store_address(address);
+  } catch (const std::exception& error) {
+    spdlog::warn("starling status needs this registry's address from now on: {}", error.what());
+  }
+}
+
 RegistryService::RegistryService(ServedSwarm served, PeerRecord self, ZmqTransport& transport, const Clock& clock)
     : served_(std::move(served)),
       swarm_(served_.trusted.keys ? served_.trusted.keys->swarm() : PeerId{}),
@@ -52,7 +60,7 @@ RegistryService::RegistryService(ServedSwarm served, PeerRecord self, ZmqTranspo
           [this](std::string_view entries) { registry_.revoke(entries); },
           [this] { return registry_.clocks().now(); }) {
   expect_all(transport, served_.trusted.config.agent, {}, swarm_);
-  place().store_address(self.endpoint);
+  keep_address(place(), self.endpoint);
 }
 
 void RegistryService::tick(Registry::Listener& listener) {
@@ -62,11 +70,7 @@ void RegistryService::tick(Registry::Listener& listener) {
 
 void RegistryService::move_to(const Endpoint& address) {
   registry_.move_to(address);
-  try {
-    place().store_address(address);
-  } catch (const std::exception& error) {
-    spdlog::warn("starling status needs this registry's address from now on: {}", error.what());
-  }
+  keep_address(place(), address);
 }
 
 }  // namespace starling

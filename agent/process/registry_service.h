@@ -12,6 +12,9 @@
 
 namespace starling {
 
+// For starling status and those that join; that it cannot be stored is logged.
+void keep_address(const StatePlace& place, const Endpoint& address);
+
 class RegistryService {
  public:
   // `self`: all but the version is taken. The transport has the keys of `served`, and outlives this, as the clock does.

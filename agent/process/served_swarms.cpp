@@ -27,15 +27,14 @@ std::string folder_of(const std::string& state, const PeerId& swarm) {
   return state + "/swarms/" + swarm.hex().substr(0, kKeyDigits);
 }
 
-// The swarm that lies in the state folder itself; zero: none, or its ticket is damaged and others were given.
-PeerId swarm_in(const StatePlace& home, bool given) {
+// The swarm that lies in the state folder itself; zero: none. nullopt: its ticket is damaged.
+std::optional<PeerId> swarm_in(const StatePlace& home) {
   if (home.swarm_key()) return home.swarm_key()->id();
   try {
     const std::optional<Ticket> ticket = stored_ticket(home.folder());
     return ticket ? ticket->swarm() : PeerId{};
   } catch (const std::runtime_error&) {
-    if (given) return {};
-    throw;
+    return std::nullopt;
   }
 }
 
@@ -48,16 +47,16 @@ void want(std::vector<Wanted>& all, const std::string& folder, const Ticket* tic
 std::vector<Wanted> wanted(const Config& config, const StatePlace& home) {
   namespace fs = std::filesystem;
   const std::string& state = home.folder();
-  const PeerId here = swarm_in(home, !config.agent.tickets.empty());
+  const std::optional<PeerId> here = swarm_in(home);
   std::optional<PeerId> first;
-  if (!here.is_zero()) first = here;
+  if (here && !here->is_zero()) first = here;
   std::vector<Wanted> all;
   for (const Ticket& ticket : config.agent.tickets) {
     const std::string own = folder_of(state, ticket.swarm());
     if (!first && !fs::exists(own)) first = ticket.swarm();
     want(all, first == ticket.swarm() ? state : own, &ticket);
   }
-  if (!here.is_zero()) want(all, state);
+  if (!here || !here->is_zero()) want(all, state);
   std::error_code error;  // there is no such folder
   for (const fs::directory_entry& entry : fs::directory_iterator(state + "/swarms", error)) {
     if (entry.path().filename().string().size() == kKeyDigits) want(all, entry.path().string());
@@ -80,7 +79,7 @@ Config config_of(const Config& config, const Wanted& swarm, bool leads) {
   return own;
 }
 
-ServedSwarm enter(const Config& config, std::unique_ptr<StatePlace> place, const PeerId& self, bool alone,
+ServedSwarm enter(const Config& config, std::shared_ptr<const StatePlace> place, const PeerId& self, bool alone,
                   const std::vector<ServedSwarm>& before) {
   if (place->id() != self) {
     throw std::runtime_error(place->folder() + " has another identity than this registry (" + self.short_name() +
@@ -101,12 +100,18 @@ ServedSwarm enter(const Config& config, std::unique_ptr<StatePlace> place, const
 
 }  // namespace
 
-void warn_of_unserved(const std::string& folder, const std::string& why) {
-  spdlog::warn("the swarm of {} is not served, the others are: {}. Start the registry again after that", folder, why);
+void warn_of_unserved(const StatePlace& home, const std::string& folder, const std::string& why) {
+  const std::string ticket = folder + "/ticket";
+  const std::string what = folder != home.folder() ? folder
+                           : home.swarm_key()      ? ticket + " and " + folder + "/swarm.key"
+                                                   : ticket;
+  spdlog::warn(
+      "the swarm of {} is not served: {}. Keep this state folder, which the other swarms need: move {} elsewhere to "
+      "serve that swarm no more, or start the registry again after the remedy",
+      folder, why, what);
 }
 
-std::vector<ServedSwarm> enter_served(const Config& config) {
-  auto home = std::make_unique<StatePlace>(config.agent.state, given_identity(config.agent));
+std::vector<ServedSwarm> enter_served(const Config& config, std::shared_ptr<const StatePlace> home) {
   const PeerId self = home->id();
   KeySeed identity = home->identity().seed();
   const std::vector<Wanted> all = wanted(config, *home);
@@ -122,12 +127,11 @@ std::vector<ServedSwarm> enter_served(const Config& config) {
   std::exception_ptr refused;
   for (const Wanted& swarm : all) {
     try {
-      auto place = home && swarm.folder == home->folder() ? std::move(home)
-                                                          : std::make_unique<StatePlace>(swarm.folder, &identity);
+      auto place = swarm.folder == home->folder() ? home : std::make_shared<const StatePlace>(swarm.folder, &identity);
       const Config own = config_of(config, swarm, &swarm == &all.front());
       served.push_back(enter(own, std::move(place), self, all.size() == 1, served));
     } catch (const std::runtime_error& error) {
-      if (all.size() > 1) warn_of_unserved(swarm.folder, error.what());
+      if (all.size() > 1) warn_of_unserved(*home, swarm.folder, error.what());
       refused = std::current_exception();
     }
   }

@@ -193,8 +193,8 @@ std::string expired_text(const MemberKeys& keys, uint64_t unix_s, const char* by
 
 std::string revoked_text(const PeerId& id) {
   return "this agent (" + id.short_name() +
-         ") is revoked: the holder of the swarm's key has removed it from the swarm (starling revoke). To come back, "
-         "start with a new state folder (--state) and the ticket for its new id";
+         ") is revoked: the holder of the swarm's key has removed it from the swarm (starling revoke). Only "
+         "another identity can come back: that of a new state folder (--state), with a ticket of its own";
 }
 
 std::string until_text(uint64_t not_after) { return not_after == 0 ? "for ever" : "until " + date_text(not_after); }

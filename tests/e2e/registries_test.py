@@ -119,7 +119,12 @@ class Registries(certified.Case):
   def test_one_swarm_removes_it(self):
     self.served()
     self.command('revoke', self.id_of('registry'), '--state', self.first['red'].state)
-    self.wait_log(self.registry_process, 'is not served, the others are', 'is revoked: the holder', seconds=SOON)
+    folder = self.folder / 'registry/state'
+    remedy = f'move {folder}/ticket elsewhere'
+    self.wait_log(self.registry_process, f'{folder} is not served', 'is revoked: the holder', remedy, seconds=SOON)
+    other = self.registry('other', swarm.free_port_pair(), '--state', folder)
+    self.assertEqual(self.wait_end(other), 1)
+    self.assertIn('another agent or registry is using it', other.log())
     refused = self.joiner('red-2', self.ticket_via('red', 'red-2'))
     self.wait_log(refused, 'the ticket does not open', seconds=SOON)
     self.assertIsNone(refused.last('joined'))
@@ -128,7 +133,7 @@ class Registries(certified.Case):
       self.meets_its_own(name, [self.first[name], self.joins(name, f'{name}-2')])
     self.registry_process.kill()
     self.start_registry()
-    self.wait_log(self.registry_process, 'is not served, the others are: this agent', seconds=SOON)
+    self.wait_log(self.registry_process, 'is not served: this agent', seconds=SOON)
     self.all_served(('blue', 'gray'))
     for name in 'blue', 'gray':
       self.joins(name, f'{name}-3')

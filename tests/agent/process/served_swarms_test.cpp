@@ -4,12 +4,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "agent/process/state_folder.h"
+#include "agent/state/checkpoint_lock.h"
 #include "tests/agent/state/planned_file_ops.h"
 #include "tests/gossip/net/numbered_identity.h"
 
@@ -40,6 +42,11 @@ class ServedSwarms : public testing::Test {
     config.agent.tickets = std::move(tickets);
     return config;
   }
+  std::shared_ptr<const StatePlace> home(const Config& config) {
+    return std::make_shared<const StatePlace>(state_, given_identity(config.agent));
+  }
+  std::vector<ServedSwarm> enter(const Config& config) { return enter_served(config, home(config)); }
+  void damage(const std::string& path) { std::ofstream(path) << "10.0.0.1:7001#cut off\n"; }
   static std::set<PeerId> swarms(const std::vector<ServedSwarm>& served) {
     std::set<PeerId> keys;
     for (const ServedSwarm& one : served) keys.insert(one.trusted.keys ? one.trusted.keys->swarm() : PeerId{});
@@ -59,7 +66,7 @@ class ServedSwarms : public testing::Test {
 
 TEST_F(ServedSwarms, AreThoseOfTheTicketsAndLaterThoseOfTheFolder) {
   for (const bool given : {true, false}) {
-    const auto served = enter_served(given ? config({certified(1), shared(2), certified(3)}) : config({}));
+    const auto served = enter(given ? config({certified(1), shared(2), certified(3)}) : config({}));
     EXPECT_EQ(swarms(served), ids({1, 2, 3}));
     for (const ServedSwarm& one : served) EXPECT_EQ(one.place->id(), own()) << one.place->folder();
   }
@@ -69,8 +76,8 @@ TEST_F(ServedSwarms, AreThoseOfTheTicketsAndLaterThoseOfTheFolder) {
 }
 
 TEST_F(ServedSwarms, KeepTheirFoldersInAnyOrderOfTickets) {
-  (void)enter_served(config({certified(1)}));
-  for (const auto& served : {enter_served(config({shared(2), certified(1)}))}) {
+  (void)enter(config({certified(1)}));
+  for (const auto& served : {enter(config({shared(2), certified(1)}))}) {
     EXPECT_EQ(swarms(served), ids({1, 2}));
     for (const ServedSwarm& one : served) {
       const bool first = one.trusted.keys->swarm() == identity_of(1).id();
@@ -81,7 +88,7 @@ TEST_F(ServedSwarms, KeepTheirFoldersInAnyOrderOfTickets) {
 
 TEST_F(ServedSwarms, HaveTheirOwnAddressesAndTheFirstHasThoseWithoutATicket) {
   const Endpoint other{"10.0.0.9", 7400};
-  const auto served = enter_served(config({certified(1), shared(2)}, {other}));
+  const auto served = enter(config({certified(1), shared(2)}, {other}));
   ASSERT_EQ(served.size(), 2u);
   EXPECT_EQ(served[0].trusted.config.agent.bootstrap, (std::vector{at(1), other}));
   EXPECT_EQ(served[1].trusted.config.agent.bootstrap, (std::vector{at(2)}));
@@ -89,22 +96,47 @@ TEST_F(ServedSwarms, HaveTheirOwnAddressesAndTheFirstHasThoseWithoutATicket) {
 }
 
 TEST_F(ServedSwarms, AnExpiredOneKeepsNoOtherFromItsPlace) {
-  EXPECT_EQ(swarms(enter_served(config({certified(1, 5), certified(2), shared(3)}))), ids({2, 3}));
-  EXPECT_EQ(swarms(enter_served(config({certified(4, 5)}))), ids({2, 3})) << "those of the folder go on";
+  EXPECT_EQ(swarms(enter(config({certified(1, 5), certified(2), shared(3)}))), ids({2, 3}));
+  EXPECT_EQ(swarms(enter(config({certified(4, 5)}))), ids({2, 3})) << "those of the folder go on";
+}
+
+TEST_F(ServedSwarms, AnExpiredOneInTheStateFolderLeavesThatLocked) {
+  (void)enter(config({certified(1), shared(2)}));
+  const Config expired = config({certified(1, 5)});
+  const auto place = home(expired);
+  EXPECT_EQ(swarms(enter_served(expired, place)), ids({2}));
+  EXPECT_TRUE(is_locked(state_));
+  EXPECT_FALSE(is_locked(sub_folder(2))) << "what serves it is gone";
+}
+
+TEST_F(ServedSwarms, ADamagedTicketKeepsNoOtherFromItsPlace) {
+  (void)enter(config({certified(1), shared(2), certified(3)}));
+  damage(state_ + "/ticket");
+  EXPECT_EQ(swarms(enter(config({}))), ids({2, 3}));
+  EXPECT_EQ(swarms(enter(config({shared(2)}))), ids({2, 3})) << "also where another one is given";
+  damage(sub_folder(3) + "/ticket");
+  EXPECT_EQ(swarms(enter(config({}))), ids({2}));
+  EXPECT_EQ(swarms(enter(config({certified(1)}))), ids({1, 2})) << "a new ticket mends it";
+}
+
+TEST_F(ServedSwarms, ADamagedTicketAloneIsAnError) {
+  (void)enter(config({certified(1)}));
+  damage(state_ + "/ticket");
+  EXPECT_THROW((void)enter(config({})), std::runtime_error);
 }
 
 TEST_F(ServedSwarms, AnExpiredOneAloneIsAnError) {
-  EXPECT_THROW((void)enter_served(config({certified(1, 5)})), std::runtime_error);
+  EXPECT_THROW((void)enter(config({certified(1, 5)})), std::runtime_error);
 }
 
 TEST_F(ServedSwarms, ATicketOfAnotherAgentIsNotServed) {
   Ticket stolen{.at = at(2), .id = identity_of(90).id()};
   stolen.admission = admit(identity_of(2), {.id = identity_of(7).id()});
-  EXPECT_EQ(swarms(enter_served(config({certified(1), stolen}))), ids({1}));
+  EXPECT_EQ(swarms(enter(config({certified(1), stolen}))), ids({1}));
 }
 
 TEST_F(ServedSwarms, WithoutTicketsItIsOneOpenRegistry) {
-  const auto served = enter_served(config({}, {at(1)}));
+  const auto served = enter(config({}, {at(1)}));
   ASSERT_EQ(served.size(), 1u);
   EXPECT_EQ(served[0].trusted.keys, nullptr);
   EXPECT_EQ(served[0].trusted.config.agent.bootstrap, std::vector{at(1)});
@@ -113,20 +145,20 @@ TEST_F(ServedSwarms, WithoutTicketsItIsOneOpenRegistry) {
 TEST_F(ServedSwarms, AFolderOfAnotherIdentityIsNotServed) {
   fs::create_directories(sub_folder(2));
   store_identity(sub_folder(2), identity_of(8).seed());
-  EXPECT_EQ(swarms(enter_served(config({certified(1), shared(2)}))), ids({1}));
+  EXPECT_EQ(swarms(enter(config({certified(1), shared(2)}))), ids({1}));
 }
 
 TEST_F(ServedSwarms, TwoFoldersOfOneSwarmAreServedOnce) {
-  (void)enter_served(config({certified(1), shared(2)}));
+  (void)enter(config({certified(1), shared(2)}));
   fs::copy(sub_folder(2), state_ + "/swarms/0123456789abcdef");
-  EXPECT_EQ(enter_served(config({})).size(), 2u);
+  EXPECT_EQ(enter(config({})).size(), 2u);
 }
 
 // Its text would tell the members of one of another.
 TEST_F(ServedSwarms, ASwarmIdIsRefusedWhereThereAreSeveral) {
   Config two = config({certified(1), shared(2)});
   two.agent.swarm_id = 7;
-  EXPECT_THROW((void)enter_served(two), std::runtime_error);
+  EXPECT_THROW((void)enter(two), std::runtime_error);
 }
 
 }  // namespace
