@@ -60,16 +60,19 @@ PeerId admitted_id(const AdmissionBook& book, const std::string& text) {
   return found ? *found : whole_id(text);
 }
 
+PeerAddress read_via(const std::string& text) {
+  const size_t mark = text.find('@');
+  const std::optional<PeerId> id = PeerId::parse(text.substr(0, mark));
+  const std::optional<Endpoint> at = Endpoint::parse(mark == std::string::npos ? "" : text.substr(mark + 1));
+  if (id && curve_public(*id) && at && at->port != 0 && at->port != 65535) return {*at, *id};
+  throw std::invalid_argument("'" + text +
+                              "': expected ID@HOST:PORT, the id as `starling key` prints it there, and a port below "
+                              "65535");
+}
+
 // What opens the agent of this folder, or the registry or agent that `via` names.
-Ticket blank_ticket(const std::string& folder, const std::string& via) {
-  if (!via.empty()) {
-    const size_t mark = via.find('@');
-    const std::optional<Endpoint> at = Endpoint::parse(via.substr(mark == std::string::npos ? 0 : mark + 1));
-    if (mark == std::string::npos || !at || at->port == 0) {
-      refuse("--via " + via + ": expected ID@HOST:PORT, the id as `starling key` prints it there");
-    }
-    return {.at = *at, .id = whole_id(via.substr(0, mark))};
-  }
+Ticket blank_ticket(const std::string& folder, const std::optional<PeerAddress>& via) {
+  if (via) return {.at = via->endpoint, .id = via->id};
   const std::optional<Endpoint> at = last_address_of(folder);
   if (!at) refuse("the agent of " + folder + " has stored no address for tickets yet: start it first");
   return {.at = *at, .id = load_or_create_identity(folder).id()};
@@ -197,8 +200,8 @@ void add_admit(CLI::App& app, Cli& cli) {
                  [options](const std::string& text) { options->lasts = read_duration(text); });
   command.flag("--new", "Makes the agent's identity too, and writes a file for --bootstrap @FILE of its machine.",
                options->makes);
-  command.text("--via ID@HOST:PORT", "Registry or member that the ticket leads to. Default: the agent of --state.",
-               options->via);
+  command.option("--via ID@HOST:PORT", "Registry or member that the ticket leads to. Default: the agent of --state.",
+                 [options](const std::string& text) { options->via = read_via(text); });
   add_count_flag(command, options->count, "--count", CountValue{1, 10'000}, "With --new: so many files. Default: 1.");
   command.text("--out FOLDER", "With --new: where the files go. Default: the working directory.", options->out);
   add_state_flag(command, options->state);

@@ -105,7 +105,7 @@ struct KeyCommand { std::string state = AgentConfig().state; };
 struct AdmitCommand {
   std::string id;                           // hex; empty with --new
   std::string state = AgentConfig().state;  // --state
-  std::string via;                          // --via; empty: the agent of the folder
+  std::optional<PeerAddress> via{};         // --via; nullopt: the agent of the folder
   Duration lasts{};                         // --for; 0: for ever
   bool makes = false;                       // --new
   uint64_t count = 1;                       // --count

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "agent/commands/commands.h"
+#include "tests/gossip/net/numbered_identity.h"
 
 namespace starling {
 namespace {
@@ -253,6 +254,22 @@ TEST(Cli, ReadsTheCommandsOfACertifiedSwarm) {
                                                                  {"admit", "--new", "--count", "0"},
                                                                  {"revoke"}}) {
     EXPECT_EQ(parse(wrong).cli.exit_status, 2) << wrong.size();
+  }
+}
+
+TEST(Cli, ReadsWhereATicketLeads) {
+  const std::string id = identity_of(3).id().hex();
+  const auto via = [](const std::string& text) { return parse({"admit", "--new", "--via", text.c_str()}); };
+  const auto read = std::any_cast<AdmitCommand>(via(id + "@10.0.0.1:65534").cli.options).via;
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->endpoint, (Endpoint{"10.0.0.1", 65534}));
+  EXPECT_EQ(read->id.hex(), id);
+  for (const std::string& wrong : Texts{"", "10.0.0.1:7400", id, id + "@", id + "@10.0.0.1", id + "@10.0.0.1:0",
+                                        id + "@10.0.0.1:65535", id + "@10.0.0.1:65536", "@10.0.0.1:7400",
+                                        id.substr(1) + "@10.0.0.1:7400", std::string(64, '0') + "@10.0.0.1:7400"}) {
+    const Parsed p = via(wrong);
+    EXPECT_EQ(p.cli.exit_status, 2) << wrong;
+    EXPECT_NE(p.err.find("ID@HOST:PORT"), std::string::npos) << p.err;
   }
 }
 
