@@ -273,7 +273,8 @@ void Registry::receive(Listener& listener, ReceivedFrame frame) {
   }
 }
 
-// Of what no router judges. A registry that serves no swarm yet hears the answers to its own questions, as a newcomer does.
+// Of what no router judges. A registry that serves no swarm yet hears the answers to its own questions, as a newcomer
+// does.
 bool Registry::is_late(const ReceivedFrame& frame, const FrameHeader& header, const Message& message) {
   const bool asked = swarms_.empty() && message_is<JoinReply, JoinRefused, JoinCookie>(message);
   const bool judged_here = std::holds_alternative<BootstrapMessage>(message) || message_is<Revoked>(message);

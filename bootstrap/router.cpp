@@ -357,8 +357,8 @@ bool Router::may_exchange(const FrameHeader& header, const ExchangeMessage& mess
   return false;
 }
 
-// A stranger that knows the swarm's id may name any address to answer to: it gets a few bytes until it has shown that it
-// asks.
+// A stranger that knows the swarm's id may name any address to answer to. It gets a few bytes until it has shown that
+// it asks.
 bool Router::may_have_model(const FrameHeader& header, const BootstrapMessage& message, const std::string& source) {
   const auto* request = std::get_if<ModelRequest>(&message);
   const auto* block = std::get_if<ModelBlockRequest>(&message);

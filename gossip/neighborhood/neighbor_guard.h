@@ -7,8 +7,8 @@
 // and says nothing of the honest ones. A neighbor that comes alone can only be compared with the past. It is never cut
 // off, and what it brings becomes usual: otherwise two agents that moved apart would never mix again.
 //
-// Not held: as group_guard.h says; on a ring two halves that are more than kFar * kCut times the usual apart, and a liar
-// that stays within the bound, which moves by kFar in half a window.
+// Not held: as group_guard.h says; and on a ring two halves that are more than kFar * kCut times the usual apart. A
+// liar that stays within the bound moves it by kFar in half a window.
 #pragma once
 
 #include <algorithm>

@@ -224,7 +224,7 @@ struct ZmqTransportImpl {
   std::map<LinkKey, Link*> waiting;  // the links with something pending
   TimePoint next_look;
   std::unordered_map<std::string, std::optional<SignedMembership>> judged;  // links of others, by swarm and routing id
-  uint64_t own_strangers = 0;  // of prove_closed()
+  uint64_t own_strangers = 0;                                               // of prove_closed()
   size_t link_count_max;
   uint64_t use_count = 0;
   int control_streak = 0;
