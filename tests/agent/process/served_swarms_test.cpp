@@ -47,6 +47,11 @@ class ServedSwarms : public testing::Test {
   }
   std::vector<ServedSwarm> enter(const Config& config) { return enter_served(config, home(config)); }
   void damage(const std::string& path) { std::ofstream(path) << "10.0.0.1:7001#cut off\n"; }
+  // As an earlier life heard.
+  void revoke(uint8_t swarm) {
+    const std::string folder = fs::exists(sub_folder(swarm)) ? sub_folder(swarm) : state_;
+    std::ofstream(folder + "/revoked", std::ios::binary) << sign_revocation(identity_of(swarm), own(), 1);
+  }
   static std::set<PeerId> swarms(const std::vector<ServedSwarm>& served) {
     std::set<PeerId> keys;
     for (const ServedSwarm& one : served) keys.insert(one.trusted.keys ? one.trusted.keys->swarm() : PeerId{});
@@ -95,18 +100,25 @@ TEST_F(ServedSwarms, HaveTheirOwnAddressesAndTheFirstHasThoseWithoutATicket) {
   EXPECT_EQ(served[1].trusted.config.agent.tickets, (std::vector{shared(2)}));
 }
 
-TEST_F(ServedSwarms, AnExpiredOneKeepsNoOtherFromItsPlace) {
-  EXPECT_EQ(swarms(enter(config({certified(1, 5), certified(2), shared(3)}))), ids({2, 3}));
-  EXPECT_EQ(swarms(enter(config({certified(4, 5)}))), ids({2, 3})) << "those of the folder go on";
+TEST_F(ServedSwarms, ARevokedOneKeepsNoOtherFromItsPlace) {
+  (void)enter(config({certified(1), certified(2), shared(3)}));
+  revoke(2);
+  EXPECT_EQ(swarms(enter(config({}))), ids({1, 3}));
+  EXPECT_EQ(swarms(enter(config({certified(4), certified(2)}))), ids({1, 3, 4})) << "its ticket changes nothing";
 }
 
-TEST_F(ServedSwarms, AnExpiredOneInTheStateFolderLeavesThatLocked) {
+TEST_F(ServedSwarms, ARevokedOneInTheStateFolderLeavesThatLocked) {
   (void)enter(config({certified(1), shared(2)}));
-  const Config expired = config({certified(1, 5)});
-  const auto place = home(expired);
-  EXPECT_EQ(swarms(enter_served(expired, place)), ids({2}));
+  revoke(1);
+  const auto place = home(config({}));
+  EXPECT_EQ(swarms(enter_served(config({}), place)), ids({2}));
   EXPECT_TRUE(is_locked(state_));
   EXPECT_FALSE(is_locked(sub_folder(2))) << "what serves it is gone";
+}
+
+// The members judge by their clocks whether it has.
+TEST_F(ServedSwarms, AnExpiredOneIsEntered) {
+  EXPECT_EQ(swarms(enter(config({certified(1, 5), shared(2)}))), ids({1, 2}));
 }
 
 TEST_F(ServedSwarms, ADamagedTicketKeepsNoOtherFromItsPlace) {
@@ -125,8 +137,10 @@ TEST_F(ServedSwarms, ADamagedTicketAloneIsAnError) {
   EXPECT_THROW((void)enter(config({})), std::runtime_error);
 }
 
-TEST_F(ServedSwarms, AnExpiredOneAloneIsAnError) {
-  EXPECT_THROW((void)enter(config({certified(1, 5)})), std::runtime_error);
+TEST_F(ServedSwarms, ARevokedOneAloneIsAnError) {
+  (void)enter(config({certified(1)}));
+  revoke(1);
+  EXPECT_THROW((void)enter(config({})), std::runtime_error);
 }
 
 TEST_F(ServedSwarms, ATicketOfAnotherAgentIsNotServed) {
