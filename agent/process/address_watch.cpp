@@ -41,8 +41,7 @@ Duration Standstill::between(const Moment& before, const Moment& now) {
 std::string describe_standstill(Duration slept) {
   return fmt::format(
       "this machine or process stood still for {:.0f} s, or its clock was set ahead: its links are made anew, and "
-      "there "
-      "is nothing to do",
+      "there is nothing to do",
       seconds(slept));
 }
 

@@ -113,7 +113,6 @@ void warn_of_unserved(const StatePlace& home, const std::string& folder, const s
 
 std::vector<ServedSwarm> enter_served(const Config& config, std::shared_ptr<const StatePlace> home) {
   const PeerId self = home->id();
-  KeySeed identity = home->identity().seed();
   const std::vector<Wanted> all = wanted(config, *home);
   if (all.size() > kRegistrySwarmsMax) {
     throw std::runtime_error("a registry serves " + std::to_string(kRegistrySwarmsMax) +
@@ -125,6 +124,7 @@ std::vector<ServedSwarm> enter_served(const Config& config, std::shared_ptr<cons
   }
   std::vector<ServedSwarm> served;
   std::exception_ptr refused;
+  KeySeed identity = home->identity().seed();
   for (const Wanted& swarm : all) {
     try {
       auto place = swarm.folder == home->folder() ? home : std::make_shared<const StatePlace>(swarm.folder, &identity);

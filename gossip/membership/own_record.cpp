@@ -9,7 +9,8 @@
 namespace starling {
 namespace {
 
-constexpr size_t kOftenMax = 6, kCountedMax = 120;  // members that announce their statuses each meta_interval
+constexpr size_t kOftenMax = 6;  // up to so many members, each announces a status each meta_interval; of more, rarer
+constexpr size_t kCountedMax = 120;  // more members make it no rarer
 
 // What others act on at once. While settling they wait for the first projection.
 bool is_urgent(const MemberMeta& next, const MemberMeta& last) {

@@ -13,6 +13,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -491,8 +492,9 @@ const SignedMembership* ZmqTransportImpl::member_of(const PeerId& swarm, const z
                                                     const std::string& source) {
   const auto door = doors.find(swarm);
   if (door == doors.end() || is_renamed(routing_id)) return nullptr;
-  const std::string proof = routing_id.to_string();
-  std::string link = swarm.hex() + proof;
+  const std::string_view proof(routing_id.data<char>(), routing_id.size());
+  std::string link(swarm.bytes.begin(), swarm.bytes.end());
+  link += proof;
   auto found = judged.find(link);
   if (found == judged.end()) {
     const char* why = "";
