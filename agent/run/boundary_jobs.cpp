@@ -1,5 +1,6 @@
 #include "agent/run/boundary_jobs.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -10,16 +11,20 @@ namespace starling {
 namespace {
 
 constexpr Duration kDiskPatience = std::chrono::seconds(30);
+constexpr Duration kRoomAhead = std::chrono::seconds(2), kRoomPatience = std::chrono::seconds(10);
 
 }  // namespace
 
 bool BoundaryJobs::begin_due(bool training, const Progress& progress, Next next) {
   const TimePoint now = clock_.now();
+  const Duration ahead = std::max(kRoomAhead, now - std::exchange(last_look_, now));  // before the next boundary
+  if (cadence_.checkpoint_due(now + ahead) && !cadence_.checkpoint_due(now)) checkpoints_.make_room();
   if (training && cadence_.evaluation_due(now)) {
     evaluate_then(progress.steps, std::move(next));
     return true;
   }
   if (!cadence_.checkpoint_due(now)) return false;
+  if (checkpoints_.making_room() && !cadence_.checkpoint_overdue(now, kRoomPatience)) return false;
   if (checkpoints_.writing()) {
     look_at_disk(now);
     return false;
@@ -69,7 +74,8 @@ void BoundaryJobs::evaluated() {
     }
     observer_.on(Evaluated{steps_, evaluation->accuracy, evaluation->loss});
   }
-  pace_.job_took(clock_.now() - began_);
+  evaluation_took_ = clock_.now() - began_;
+  pace_.job_took(evaluation_took_);
   cadence_.evaluated(began_, clock_.now());
   std::exchange(after_evaluation_, nullptr)();
 }

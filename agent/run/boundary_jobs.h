@@ -30,11 +30,16 @@ class BoundaryJobs {
         observer_(observer),
         slow_disk_(clock) {}
 
-  void start() { cadence_.start(clock_.now()); }
+  void start() { cadence_.start(last_look_ = clock_.now()); }
+
+  // How long an evaluation that is due keeps steps waiting, by what the last one took; 0: none is due, or not known.
+  Duration expected(bool training) const {
+    return training && cadence_.evaluation_due(clock_.now()) ? evaluation_took_ : Duration::zero();
+  }
 
   // All REQUIRE that the trainer is idle and none of these jobs runs.
   // Begins the job that is due, and calls `next` when steps may go on: a checkpoint is then written beside them. False:
-  // none is due. `training`: evaluations are.
+  // none is due, or it waits for memory or the disk. `training`: evaluations are.
   [[nodiscard]] bool begin_due(bool training, const Progress& progress, Next next);
   void evaluate_then(uint64_t steps, Next next);
   void save_then(const Progress& progress, Next next);  // calls `next` once it is durable
@@ -58,9 +63,11 @@ class BoundaryJobs {
   Pace& pace_;
   const Clock& clock_;
   Observer& observer_;
-  Next after_evaluation_;  // null: none runs
-  uint64_t steps_ = 0;     // of the model being evaluated
-  TimePoint began_;        // the job that runs
+  Next after_evaluation_;       // null: none runs
+  uint64_t steps_ = 0;          // of the model being evaluated
+  TimePoint began_;             // the job that runs
+  TimePoint last_look_;         // by begin_due()
+  Duration evaluation_took_{};  // the last one
   double accuracy_ = -1, test_loss_ = -1;
   TroubleNotice slow_disk_;
 };

@@ -18,6 +18,7 @@ class Cadence {
   void start(TimePoint now) { next_checkpoint_ = next_evaluation_ = now; }
 
   bool checkpoint_due(TimePoint now) const { return now >= next_checkpoint_; }
+  bool checkpoint_overdue(TimePoint now, Duration by) const { return now - by >= next_checkpoint_; }
   // While one is being written since `began`.
   bool another_due(TimePoint began, TimePoint now) const {
     return checkpoint_every_ > Duration::zero() && now - began >= checkpoint_every_;

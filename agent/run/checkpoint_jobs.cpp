@@ -43,9 +43,22 @@ void CheckpointJobs::when_written(std::function<void()> job) {
   after_writing_ = std::move(job);
 }
 
+void CheckpointJobs::make_room() {
+  if (writing_ || room_ != Room::kNone) return;
+  room_ = Room::kBeingMade;
+  const size_t floats = trainer_.params().count + trainer_.momentum().count;
+  writer_.submit([this, floats] { keeper_.make_room(floats); }, [this] { room_ = Room::kMade; });
+}
+
+void CheckpointJobs::give_room_back() {
+  if (room_ == Room::kNone) return;
+  writer_.submit([this] { keeper_.make_room(0); }, [this] { room_ = Room::kNone; });
+}
+
 void CheckpointJobs::save_beside_then(const Progress& progress, std::function<void()> written,
                                       std::function<void()> next) {
   STARLING_CHECK(!writing_);
+  room_ = Room::kNone;
   const std::shared_ptr<Save> save = begin(progress);
   worker_.submit(
       [this, save] {

@@ -40,10 +40,14 @@ class CheckpointJobs {
   // then. REQUIRES: !writing().
   void save_beside_then(const Progress& progress, std::function<void()> written, std::function<void()> next);
   void save_then(const Progress& progress, std::function<void()> next);  // `next` once it is durable
-  bool writing() const { return writing_; }                              // beside the steps
-  TimePoint writing_since() const { return writing_since_; }             // of the last one beside the steps
-  bool saved() const { return saved_; }                                  // one worked
-  const std::string& error() const { return error_; }  // of the last save; empty: it worked, or none has ended
+  // Makes memory beside the steps for the copy of the next one, which is due soon. REQUIRES: the trainer is idle.
+  void make_room();
+  void give_room_back();
+  bool making_room() const { return room_ == Room::kBeingMade; }
+  bool writing() const { return writing_; }                   // beside the steps
+  TimePoint writing_since() const { return writing_since_; }  // of the last one beside the steps
+  bool saved() const { return saved_; }                       // one worked
+  const std::string& error() const { return error_; }         // of the last save; empty: it worked, or none has ended
 
   // Back to the newest good state. Nullopt: there is none.
   void restore_then(std::function<void(const std::optional<Progress>&)> next);
@@ -66,6 +70,8 @@ class CheckpointJobs {
   const Clock& clock_;
   Observer& observer_;
   std::function<void()> on_saved_;
+  enum class Room { kNone, kBeingMade, kMade };  // for the next copy
+  Room room_ = Room::kNone;
   bool writing_ = false, saved_ = false;
   TimePoint writing_since_;
   std::function<void()> after_writing_;  // null: nothing waits for it

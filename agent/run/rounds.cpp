@@ -123,6 +123,7 @@ void Rounds::wait(Duration time) {
 void Rounds::look_at_loop() {
   if (steps_.begins_pause()) {
     sharing_.publish_nothing();
+    jobs_.checkpoints().give_room_back();
     spdlog::info("step {}: the loop pauses; the others go on without it until its next step", progress().steps);
   }
   if (!steps_.paused() || clock_.now() < wait_until_) return;
@@ -231,7 +232,9 @@ void Rounds::share() {
   place_.check();
   state_ = State::kWorking;
   const bool wait = phase_ == Phase::kSettling || !steps_.pace().overlap();
-  sharing_.expect_steps(phase_ == Phase::kSettling ? Duration::zero() : steps_.pace().expected(local_steps_));
+  const bool settles = phase_ == Phase::kSettling;
+  sharing_.expect_steps(settles ? Duration::zero() : steps_.pace().expected(local_steps_),
+                        jobs_.expected(phase_ == Phase::kTraining));
   if (phase_ == Phase::kSettling) sharing_.leave_out_beyond(ending_.far());
   sharing_.share(progress().round, mass(), wait, [this](bool healthy) { shared(healthy); });
 }

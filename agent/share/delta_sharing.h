@@ -27,7 +27,10 @@ class DeltaSharing final : public Sharing {
         drift_(clock, watches_drift) {}
 
   void share(uint64_t round, double mass, bool wait, Done done) override;
-  void expect_steps(Duration duration) override { boundary_.steps = duration; }
+  void expect_steps(Duration steps, Duration job) override {
+    boundary_.steps = steps + job;
+    job_ = job;
+  }
   void tick() override;
   void settle(bool on) override;
   void leave_out_beyond(std::optional<Far> distance) override { far_ = distance; }
@@ -58,6 +61,7 @@ class DeltaSharing final : public Sharing {
   uint64_t snapshot_number_ = 0, round_ = 0;
   double mass_ = 1;
   Boundary boundary_;  // the last one
+  Duration job_{};     // before the steps that follow
   bool settling_ = false;
   std::optional<Far> far_;                     // as Snapshot says
   TimePoint next_measure_ = TimePoint::min();  // of the params' size and projection

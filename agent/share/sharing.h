@@ -46,8 +46,9 @@ class Sharing {
   // Takes what was decided, shares the own and begins an exchange; with `wait` it ends before `done`.
   // REQUIRES: !alone().
   virtual void share(uint64_t round, double mass, bool wait, Done done) = 0;
-  virtual void expect_steps(Duration) {}  // how long the steps after the next share() will take; 0: none follow
-  virtual void tick() = 0;                // an exchange that share() waits for may have ended
+  // How long the steps after the next share() will take, and a job before them. Both 0: no steps follow.
+  virtual void expect_steps(Duration /*steps*/, Duration /*job*/) {}
+  virtual void tick() = 0;  // an exchange that share() waits for may have ended
   virtual void stop_retrying() {}
   virtual void stop_waiting() {}  // share() ends without the exchange that it waits for
 

@@ -1,6 +1,7 @@
 #include "agent/state/file_keeper.h"
 
 #include <cstring>
+#include <memory>
 #include <new>
 #include <optional>
 #include <span>
@@ -18,6 +19,13 @@
 
 namespace starling {
 namespace {
+
+// Throws std::bad_alloc where less than that is left.
+std::unique_ptr<FloatCopy> room(size_t floats, uint64_t left) {
+  const uint64_t bytes = floats * sizeof(float);
+  if (left < bytes + bytes / 4) throw std::bad_alloc();
+  return std::make_unique<FloatCopy>(floats);
+}
 
 // The floats themselves where they lie in host memory, else a copy in `staging`.
 std::span<const float> on_host(ConstView view, std::vector<float>& staging) {
@@ -49,38 +57,60 @@ CheckpointMeta FileKeeper::meta(const Progress& progress, bool alone) const {
 }
 
 SaveResult FileKeeper::save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory, bool alone) {
+  ++saves_;
+  keep_room(nullptr);
   std::vector<float> params, momentum;
   const std::vector<std::byte> state = trainer.save_state();
   return write(
       {meta(progress, alone), on_host(trainer.params(), params), on_host(trainer.momentum(), momentum), state, memory});
 }
 
+void FileKeeper::make_room(size_t floats) {
+  const uint64_t saves = saves_;
+  const auto wanted = [&] { return saves == saves_; };
+  std::unique_ptr<FloatCopy> made;
+  try {
+    if (floats > 0) made = room(floats, memory_left_());
+  } catch (const std::bad_alloc&) {  // the copy does without, or says so
+  }
+  if (made) made->touch(wanted);
+  keep_room(std::move(made));
+  if (!wanted()) keep_room(nullptr);
+}
+
+// Returns the last one.
+std::unique_ptr<FloatCopy> FileKeeper::keep_room(std::unique_ptr<FloatCopy> next) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(room_, std::move(next));
+}
+
 std::function<SaveResult()> FileKeeper::copy_to_save(const Progress& progress, Trainer& trainer,
                                                      std::vector<std::byte>& memory, bool alone) {
   struct Copied {
     CheckpointMeta meta;
-    FloatCopy floats;
+    std::unique_ptr<FloatCopy> floats;
     std::vector<std::byte> trainer_state, memory;
   };
   const std::vector<ConstView> views{trainer.params(), trainer.momentum()};
   const size_t count = views[0].count + views[1].count;
-  const uint64_t bytes = count * sizeof(float), left = memory_left_();
+  ++saves_;
+  std::unique_ptr<FloatCopy> floats = keep_room(nullptr);
+  const uint64_t left = memory_left_();
   std::shared_ptr<Copied> copied;
   try {
-    if (left < bytes + bytes / 4) throw std::bad_alloc();
-    FloatCopy floats(count);
-    floats.fill(views);
+    if (!floats || floats->count() != count) floats = room(count, left);
+    floats->fill(views);
     copied = std::make_shared<Copied>(meta(progress, alone), std::move(floats), trainer.save_state());
   } catch (const std::bad_alloc&) {
     if (!std::exchange(told_of_memory_, true)) {
       spdlog::info("steps wait while a checkpoint is written: a copy of the state wants {} of memory, and {} are left",
-                   print_bytes(bytes), print_bytes(left));
+                   print_bytes(count * sizeof(float)), print_bytes(left));
     }
     return nullptr;
   }
   copied->memory = std::move(memory);
   return [this, copied] {
-    const FloatCopy& floats = copied->floats;
+    const FloatCopy& floats = *copied->floats;
     return write({copied->meta, floats.part(0), floats.part(1), copied->trainer_state, copied->memory});
   };
 }

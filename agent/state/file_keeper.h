@@ -1,6 +1,7 @@
 // An agent's states in its state folder: checkpoints, newest first, and the one that donors serve.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include "agent/report/free_memory.h"
 #include "agent/state/checkpoint.h"
 #include "agent/state/file_ops.h"
+#include "agent/state/float_copy.h"
 #include "agent/state/state_keeper.h"
 
 namespace starling {
@@ -23,6 +25,7 @@ class FileKeeper final : public StateKeeper {
       std::function<void()> mend = [] {}, std::unique_ptr<FileOps> files = make_file_ops(),
       std::function<uint64_t()> memory_left = [] { return free_memory().bytes; });
   SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory, bool alone) override;
+  void make_room(size_t floats) override;
   std::function<SaveResult()> copy_to_save(const Progress& progress, Trainer& trainer, std::vector<std::byte>& memory,
                                            bool alone) override;
   bool restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* memory) override;
@@ -31,6 +34,7 @@ class FileKeeper final : public StateKeeper {
  private:
   CheckpointMeta meta(const Progress& progress, bool alone) const;
   SaveResult write(const CheckpointContent& content);
+  std::unique_ptr<FloatCopy> keep_room(std::unique_ptr<FloatCopy> next);
   void serve(std::shared_ptr<const ModelFile> model);
 
   const uint64_t swarm_id_, generation_;
@@ -38,8 +42,10 @@ class FileKeeper final : public StateKeeper {
   const std::function<uint64_t()> memory_left_;
   CheckpointStore store_;
   bool told_of_memory_ = false;
+  std::atomic<uint64_t> saves_ = 0;  // and copies that have begun
   mutable std::mutex mutex_;
-  std::shared_ptr<const ModelFile> model_;  // guarded by mutex_
+  std::shared_ptr<const ModelFile> model_;  // guarded by mutex_, like room_
+  std::unique_ptr<FloatCopy> room_;         // for the next copy; null: it makes its own
 };
 
 }  // namespace starling

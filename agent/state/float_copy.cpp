@@ -19,6 +19,13 @@ FloatCopy::FloatCopy(size_t count) : count_(count) {
   if (alignment == kHugePage) ::madvise(memory_.get(), bytes, MADV_HUGEPAGE);  // a wish: it works without
 }
 
+void FloatCopy::touch(const std::function<bool()>& go_on) {
+  constexpr size_t kPage = 4096 / sizeof(float), kAsk = 1024 * kPage;
+  for (size_t i = 0; i < count_ && (i % kAsk != 0 || go_on()); i += kPage) {
+    static_cast<volatile float*>(memory_.get())[i] = 0;
+  }
+}
+
 void FloatCopy::fill(const std::vector<ConstView>& views) {
   parts_.clear();
   float* at = memory_.get();

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -15,6 +16,9 @@ class FloatCopy {
  public:
   // Room for so many. Throws std::bad_alloc: there is no memory for them.
   explicit FloatCopy(size_t count);
+  size_t count() const { return count_; }
+  // Has the kernel make the pages, so that fill() need not wait for them. `go_on` is asked now and then.
+  void touch(const std::function<bool()>& go_on);
   // Waits until the copies are done. REQUIRES: the views have `count` in all.
   void fill(const std::vector<ConstView>& views);
   std::span<const float> part(size_t index) const { return parts_[index]; }  // of views[index]

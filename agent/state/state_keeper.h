@@ -30,6 +30,9 @@ class StateKeeper {
   // lives. The newest state that was made together is kept as long as only others of an agent alone follow.
   virtual SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory,
                           bool alone) = 0;
+  // Makes memory for the next copy, of so many floats; 0: gives it back. It may take long, beside any other call. The
+  // next save() gives it back too, and ends what is being made.
+  virtual void make_room(size_t /*floats*/) {}
   // As save(), in two parts: what is saved is copied now. What is returned writes it while steps go on, once, on any
   // thread, before anything but model() is called here. Null: there is no room for a copy, which save() does without;
   // `memory` is left as it was.

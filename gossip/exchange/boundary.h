@@ -14,7 +14,7 @@ struct Boundary {
   uint64_t number = 0;     // counts the boundaries of this agent, as Snapshot::boundary
   bool waits = true;       // false: an exchange that begins goes on beside the steps
   bool closing = false;    // this agent leaves: no further attempt
-  Duration steps{};        // how long the steps after it will take; 0: none follow
+  Duration steps{};        // how long the steps after it will take, and a job before them; 0: none follow
   bool published = false;  // in this boundary, by publish()
   bool mixed = false;      // the last Due::kApply brought deltas
 };

@@ -36,6 +36,7 @@ struct Snapshot {
   bool settling = false;             // no steps follow, so that models come nearer than is usual
   std::optional<Far> far;            // nullopt: not settling, or not known yet
   std::optional<TimePoint> next_at;  // pairs by turns: steps follow, and this is about when they end
+  Duration job{};                    // before then, an evaluation, say, that takes so long; the other time is steps'
 };
 
 // What one decided exchange adds to the params. The worker applies it at the next boundary, block by block, and can

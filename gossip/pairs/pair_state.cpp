@@ -31,6 +31,7 @@ void PairState::retract() {
 
 void PairState::withdraw() {
   next_at_.reset();
+  steps_time_ = {};
   retracted_ = false;
   snapshot_ = nullptr;
 }
@@ -42,6 +43,7 @@ void PairState::adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget
   if (snapshot_ != nullptr || retracted_) publish_interval_ = now - published_at_;
   published_at_ = now;
   next_at_ = next->next_at;
+  steps_time_ = next_at_ ? *next_at_ - now - next->job : Duration::zero();
   boundary_ = next->boundary;
   if (!next->settling) {
     for (SettlingGuard& guard : settling_guards_) guard.begin_anew();

@@ -47,10 +47,10 @@ class PairState {
   void retract();
   void withdraw();  // from now on there is no snapshot to share
   void adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget& budget);
-  uint64_t boundary() const { return boundary_; }  // of the snapshot adopted last
-  std::optional<TimePoint> next_at() const;        // Snapshot::next_at of the one adopted last, while it lies ahead
-  Duration steps_time() const { return next_at_ ? *next_at_ - published_at_ : Duration::zero(); }  // that it named
-  void tell_steps(Duration between_boundaries);  // by turns, to the partners of exchanges
+  uint64_t boundary() const { return boundary_; }      // of the snapshot adopted last
+  std::optional<TimePoint> next_at() const;            // Snapshot::next_at of the one adopted last, while it lies ahead
+  Duration steps_time() const { return steps_time_; }  // that it named
+  void tell_steps(Duration between_boundaries);        // by turns, to the partners of exchanges
   uint32_t steps_us() const { return steps_us_; }
   Duration until_next_snapshot() const;  // estimated from the interval between the last two
 
@@ -121,6 +121,7 @@ class PairState {
   bool retracted_ = false;
   TimePoint published_at_;
   std::optional<TimePoint> next_at_;
+  Duration steps_time_{};
   uint64_t boundary_ = 0;
   uint32_t steps_us_ = 0;
   Duration publish_interval_{};

@@ -166,6 +166,44 @@ TEST_F(BesideSteps, StepsGoOnWhileTheDiskIsSlow) {
   finish(2);
 }
 
+TEST_F(BesideSteps, TheMemoryOfACopyIsMadeBeforeItIsDue) {
+  Pace pace(swarm_, 1);
+  BoundaryJobs jobs({std::chrono::seconds(10), Duration::zero()}, make_jobs(), *trainer_, pace, clock_, saves_);
+  jobs.start();
+  ASSERT_TRUE(jobs.begin_due(true, {.steps = 7}, [] {}));
+  worker_.run_completions();
+  finish(1);
+  clock_.advance(std::chrono::seconds(9));
+  EXPECT_FALSE(jobs.begin_due(true, {.steps = 8}, [] {}));
+  clock_.advance(std::chrono::seconds(1));
+  EXPECT_FALSE(jobs.begin_due(true, {.steps = 9}, [] {})) << "the memory is not there yet";
+  while (jobs.checkpoints().making_room()) writer_.run_completions();
+  memory_left_ = 0;
+  gate_.open(false);
+  bool goes_on = false;
+  ASSERT_TRUE(jobs.begin_due(true, {.steps = 10}, [&] { goes_on = true; }));
+  worker_.run_completions();
+  EXPECT_TRUE(goes_on) << "the copy wants more";
+  finish(2);
+  EXPECT_EQ(saves_.saves[1].error, "");
+  EXPECT_EQ(params_in(saves_.saves[1].file), params());
+}
+
+// Peers that ask meanwhile are told when steps go on.
+TEST_F(BesideSteps, AnEvaluationIsExpectedToTakeWhatTheLastOneTook) {
+  Pace pace(swarm_, 1);
+  BoundaryJobs jobs({std::chrono::hours(1), std::chrono::seconds(30)}, make_jobs(), *trainer_, pace, clock_, saves_);
+  jobs.start();
+  EXPECT_EQ(jobs.expected(true), Duration::zero()) << "none has shown it";
+  ASSERT_TRUE(jobs.begin_due(true, {.steps = 7}, [] {}));
+  clock_.advance(std::chrono::milliseconds(300));
+  jobs.tick();
+  EXPECT_EQ(jobs.expected(true), Duration::zero()) << "none is due";
+  clock_.advance(std::chrono::seconds(30));
+  EXPECT_EQ(jobs.expected(true), std::chrono::milliseconds(300));
+  EXPECT_EQ(jobs.expected(false), Duration::zero());
+}
+
 TEST_F(BesideSteps, ADiskThatStandsStillIsNamedWhereTheNextCheckpointWaitsForIt) {
   std::ostringstream log;
   const auto before = spdlog::default_logger();

@@ -117,7 +117,7 @@ TEST(TurnSharing, WhatWentWithDiscardedParamsIsNotTakenBack) {
     std::fill(x.data, x.data + x.count, 1.0f);
     partner.params.assign(64, 3);
     partner.boundary();
-    sharing.expect_steps(std::chrono::seconds(1));  // a payload is left behind for whoever asks meanwhile
+    sharing.expect_steps(std::chrono::seconds(1), {});  // a payload is left behind for whoever asks meanwhile
     bool shared = false;
     sharing.share(1, 1, true, [&](bool) { shared = true; });
     while (!shared) agent.worker.run_completions();
@@ -155,7 +155,7 @@ TEST(TurnSharing, WhatComesAfterParamsWereDiscardedIsTakenBack) {
   std::fill(x.data, x.data + x.count, 1.0f);
   partner.params.assign(64, 3);
   partner.boundary();
-  sharing.expect_steps(std::chrono::seconds(1));  // a payload is left behind for whoever asks meanwhile
+  sharing.expect_steps(std::chrono::seconds(1), {});  // a payload is left behind for whoever asks meanwhile
   bool shared = false;
   sharing.share(1, 1, true, [&](bool) { shared = true; });
   while (!shared) agent.worker.run_completions();

@@ -12,7 +12,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <limits>
 #include <stdexcept>
 
 #include "agent/train/quadratic_trainer.h"
@@ -145,16 +147,46 @@ uint64_t resident_bytes() {
 // Between two checkpoints an agent holds no copy of what it saved.
 TEST_F(FileKeeperGolden, TheCopyGoesBackOnceItIsWritten) {
   if (under_asan() || under_tsan()) GTEST_SKIP() << "a sanitizer keeps freed memory";
-  FileKeeper keeper(folder_.string(), 1, 1, 1);
-  QuadraticTrainer large{{.dimension = 10'000'000, .momentum = 0.9}, 1, 1, clock_};
+  std::function<void()> as_memory_is_looked_at = [] {};
+  FileKeeper keeper(
+      folder_.string(), 1, 1, 1, [] {}, make_file_ops(),
+      [&] {
+        as_memory_is_looked_at();
+        return std::numeric_limits<uint64_t>::max();
+      });
+  constexpr size_t kFloats = 20'000'000;
+  QuadraticTrainer large{{.dimension = kFloats / 2, .momentum = 0.9}, 1, 1, clock_};
   std::vector<std::byte> memory;
-  const uint64_t before = resident_bytes(), of_copy = 80'000'000;
+  const uint64_t before = resident_bytes(), of_copy = kFloats * sizeof(float);
+  const auto holds_a_copy = [&] { return resident_bytes() > before + of_copy / 2; };
   auto write = keeper.copy_to_save({1, 1, 1}, large, memory, false);
   ASSERT_TRUE(write);
-  EXPECT_GE(resident_bytes(), before + of_copy / 2);
+  EXPECT_TRUE(holds_a_copy());
   EXPECT_EQ(write().error, "");
   write = nullptr;
-  EXPECT_LT(resident_bytes(), before + of_copy / 4);
+  EXPECT_FALSE(holds_a_copy());
+
+  keeper.make_room(kFloats);
+  EXPECT_TRUE(holds_a_copy()) << "the pages are not made yet";
+  write = keeper.copy_to_save({2, 2, 2}, large, memory, false);
+  ASSERT_TRUE(write);
+  EXPECT_LT(resident_bytes(), before + of_copy * 3 / 2) << "the room was not used";
+  EXPECT_EQ(write().error, "");
+  write = nullptr;
+  EXPECT_FALSE(holds_a_copy());
+
+  keeper.make_room(kFloats);
+  keeper.make_room(0);
+  EXPECT_FALSE(holds_a_copy());
+  keeper.make_room(kFloats);
+  EXPECT_EQ(keeper.save({3, 3, 3}, large, memory, false).error, "");
+  EXPECT_FALSE(holds_a_copy()) << "the last save needs none";
+  as_memory_is_looked_at = [&] {
+    as_memory_is_looked_at = [] {};
+    EXPECT_EQ(keeper.save({4, 4, 4}, large, memory, false).error, "");
+  };
+  keeper.make_room(kFloats);
+  EXPECT_FALSE(holds_a_copy()) << "it was saved meanwhile";
 }
 
 }  // namespace

@@ -280,8 +280,8 @@ TEST(FairShare, WhoIsToldToComeLaterHasStepsOfItsOwn) {
     swarm.run_for(milliseconds(60));
   }
   for (TurnAgent* agent : {&a, &b}) agent->boundary();
-  const TimePoint next_at = swarm.clock.now() + milliseconds(300);
-  c.boundary(next_at);
+  const TimePoint next_at = swarm.clock.now() + milliseconds(500);
+  c.boundary(next_at, milliseconds(200));  // an evaluation comes first, and once only
   c.stepping = true;
   told.clear();
   ASSERT_TRUE(a.pairwise->propose(c.id));

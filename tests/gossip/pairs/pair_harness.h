@@ -63,7 +63,7 @@ class TestAgentOf {
   }
 
   // Applies and learns from what was decided, encodes, publishes. Returns how many deltas were applied.
-  size_t boundary(std::optional<TimePoint> next_at = std::nullopt) {
+  size_t boundary(std::optional<TimePoint> next_at = std::nullopt, Duration job = {}) {
     const size_t applied = apply();
     auto snapshot = std::make_shared<Snapshot>();
     snapshot->number = ++snapshots_;
@@ -73,6 +73,7 @@ class TestAgentOf {
     snapshot->settling = far.has_value();
     snapshot->far = far;
     snapshot->next_at = next_at;
+    snapshot->job = job;
     encoder.begin_snapshot({{params.data(), params.size(), MemorySpace::kHost}});
     for (size_t i = 0; i < layout.blocks.size(); ++i) {
       const Block& block = layout.blocks[i];
