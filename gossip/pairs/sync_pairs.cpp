@@ -101,7 +101,10 @@ bool SyncPairs::serve() {
 
 Due SyncPairs::next(const Boundary& boundary) {
   if (loop_.begins(boundary) && !boundary.published) retract();
-  if (loop_.ended()) return Due::kSteps;
+  if (loop_.ended()) {
+    if (!boundary.closing) serve();  // a peer that asked while the payload of the steps was encoded
+    return Due::kSteps;
+  }
   while (!under_way()) {
     if (!loop_.goes_on(boundary, facts())) return end_turns(boundary);
     if (!fresh()) return Due::kPublish;

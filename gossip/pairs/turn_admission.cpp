@@ -239,7 +239,8 @@ bool TurnAdmission::begin_waiting(std::vector<Waiting>::iterator next) {
     return false;
   }
   if (had_its_share(one.from, one.propose, ledger_.boundary())) {
-    refuse_over_share(one.propose, proposer_.deadline().current());
+    const std::optional<TimePoint> next_at = ledger_.next_at();
+    refuse_over_share(one.propose, next_at ? appointment_in(one.from, *next_at) : proposer_.deadline().current());
     return false;
   }
   if (acceptor_.full()) {

@@ -259,6 +259,26 @@ TEST(FairShare, WhoLetsATurnEndIsToldBusy) {
   expect_all(pair.a, 2);
 }
 
+// The boundary of `b` has ended without an exchange, and what it leaves for its steps is being encoded.
+TEST(SyncPairs, WhoAsksWhileThePayloadOfTheStepsIsEncodedIsServedWithIt) {
+  ByList nobody;
+  Turns pair({.sampler = &nobody});
+  pair.publish();
+  pair.b.begin_steps();
+  Boundary boundary{.number = 2, .steps = std::chrono::seconds(1)};
+  ASSERT_EQ(pair.b.pairwise->next(boundary), Due::kPublish);
+  pair.b.boundary();
+  boundary.published = true;
+  ASSERT_EQ(pair.b.pairwise->next(boundary), Due::kPublishForSteps);
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(20));
+  ASSERT_EQ(pair.b.pairwise->waiting(), 1u);
+  pair.b.boundary(pair.swarm.clock.now() + boundary.steps);
+  ASSERT_EQ(pair.b.pairwise->next(boundary), Due::kSteps);
+  pair.swarm.run_for(milliseconds(100));
+  expect_all(pair.a, 2);
+}
+
 // What is left for the time of its steps is spent. Who had it and who came too late are told of later steps, each of
 // others, and ask somebody else until then, if there is anybody.
 TEST(FairShare, WhoIsToldToComeLaterHasStepsOfItsOwn) {
