@@ -20,8 +20,9 @@ bool has_a_model_that_counts(const Member& member, const Counts& counts) {
   return counts(member) && (takes_part(meta) || has_finished(meta));
 }
 
-// `members`: those that count besides the others.
-std::optional<OthersModel> model_of(const Membership& membership, const Projection& own, double near,
+// `members`: those that count besides the others. Nullopt as well where one that most agree with is within `far` of
+// the own model.
+std::optional<OthersModel> model_of(const Membership& membership, const Projection& own, double near, double far,
                                     const Counts& counts, size_t members) {
   std::vector<Projection> models;
   membership.visit_alive([&](const Member& member) {
@@ -29,13 +30,15 @@ std::optional<OthersModel> model_of(const Membership& membership, const Projecti
     ++members;
     if (const auto told = projection_of(member.record.meta)) models.push_back(*told);
   });
+  std::optional<OthersModel> found;
   for (const Projection& one : models) {
     const auto agree = std::count_if(models.begin(), models.end(),
                                      [&](const Projection& other) { return projected_distance(one, other) <= near; });
     if (2 * static_cast<size_t>(agree) <= members) continue;
-    return OthersModel{one, own, near};
+    if (projected_distance(one, own) <= far) return std::nullopt;
+    if (!found) found = OthersModel{one, own, near};
   }
-  return std::nullopt;
+  return found;
 }
 
 }  // namespace
@@ -46,17 +49,16 @@ std::optional<double> distance_to(const MemberMeta& meta, const Projection& own,
   return projected_distance(own, *theirs) / own_rms;
 }
 
-std::optional<OthersModel> model_of_most(const Membership& membership, const Projection& own, double near,
+std::optional<OthersModel> model_of_most(const Membership& membership, const Projection& own, double near, double far,
                                          const Counts& counts) {
-  auto found = model_of(membership, own, near, counts, 1);
-  if (!found || projected_distance(found->theirs, own) <= 2 * near) return std::nullopt;
-  found->within = found->apart() / 2;
+  auto found = model_of(membership, own, near, far, counts, 1);
+  if (found) found->within = found->apart() / 2;
   return found;
 }
 
 std::optional<OthersModel> model_of_others(const Membership& membership, const Projection& own, double near,
                                            const Counts& counts) {
-  return model_of(membership, own, near, counts, 0);
+  return model_of(membership, own, near, -1, counts, 0);
 }
 
 Agreement look_at_agreement(const Membership& membership, const Projection& own, double own_rms, const Counts& counts) {

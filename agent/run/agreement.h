@@ -44,8 +44,8 @@ struct OthersModel {
 };
 
 // A member's model with which more than half of all members agree: none lies farther from it than `near`, rms.
-// nullopt: there is none, or the own model is no farther than twice that.
-std::optional<OthersModel> model_of_most(const Membership& membership, const Projection& own, double near,
+// Nullopt: there is none, or the own model is no farther from such a one than `far`: exchanges bring it there.
+std::optional<OthersModel> model_of_most(const Membership& membership, const Projection& own, double near, double far,
                                          const Counts& counts);
 // The same of the other members alone, which have ended with it, and however near the own model is.
 std::optional<OthersModel> model_of_others(const Membership& membership, const Projection& own, double near,

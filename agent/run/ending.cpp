@@ -48,8 +48,9 @@ bool Ending::may_take_others() const {
 
 std::optional<OthersModel> Ending::model_of_most() const {
   if (!may_take_others()) return std::nullopt;
-  const double near = settling_.ball() * sharing_.params_rms();
-  return starling::model_of_most(membership_, *sharing_.projection(), near, counting());
+  const double rms = sharing_.params_rms(), near = settling_.ball() * rms;
+  const double far = settling_.final_distance() * rms;  // the guards leave out at last what is farther
+  return starling::model_of_most(membership_, *sharing_.projection(), near, far, counting());
 }
 
 std::optional<OthersModel> Ending::model_of_others() const {

@@ -124,7 +124,7 @@ TEST_F(AgreementTest, TheModelOfMostIsOneThatMoreThanHalfAgreeOn) {
   Projection own{};
   const auto most = [&](float at) {
     own[0] = at;
-    return model_of_most(membership_, own, 0.1, answered);
+    return model_of_most(membership_, own, 0.1, 0.13, answered);
   };
   add(1, 1.0f);
   add(2, 1.05f);
@@ -136,6 +136,8 @@ TEST_F(AgreementTest, TheModelOfMostIsOneThatMoreThanHalfAgreeOn) {
   EXPECT_NEAR(found->theirs[0], 1, 0.06);
   EXPECT_EQ(found->own[0], 9);
   EXPECT_FALSE(most(1.02f)) << "this agent is one of them";
+  EXPECT_TRUE(most(1.19f)) << "no guard lets it count";
+  EXPECT_FALSE(most(1.15f)) << "near to one of them";
   add(5, std::nullopt);
   add(6, std::nullopt);
   EXPECT_FALSE(most(9)) << "those that tell nothing are members too";
