@@ -40,6 +40,15 @@ void keep_figures(const SwarmView& before, std::map<PeerId, SwarmView::Row>& row
   }
 }
 
+// Of the question that is answered. What does not repeat it is of nobody that was asked, or too late.
+std::optional<uint64_t> nonce_of(const Message& message) {
+  if (const auto* cookie = message_as<JoinCookie>(message)) return cookie->nonce;
+  if (const auto* refused = message_as<JoinRefused>(message)) return refused->nonce;
+  if (const auto* reply = message_as<JoinReply>(message)) return reply->nonce;
+  if (const auto* page = message_as<Sync>(message)) return page->nonce;
+  return std::nullopt;
+}
+
 }  // namespace
 
 SwarmReader::SwarmReader(const SwarmReaderOptions& options, Transport& transport, const Clock& clock)
@@ -54,12 +63,12 @@ void SwarmReader::tick() {
   for (int i = 0; i < kFramesPerTickMax; ++i) {
     const std::optional<ReceivedFrame> frame = transport_.poll();
     if (!frame) break;
-    if (has_expired(frame->not_after, clock_.unix_seconds())) continue;
     FrameHeader header;
     Message message;
     const DecodeStatus status =
         decode_frame(frame->channel, frame->header.span(), frame->payload.span(), &header, &message);
-    if (status == DecodeStatus::kOk) take(header, message);
+    if (status != DecodeStatus::kOk || nonce_ == 0 || nonce_of(message) != nonce_) continue;
+    has_expired(frame->not_after, clock_.unix_seconds()) ? take_expired() : take(header, message);
   }
   if (clock_.now() < next_) return;
   next_ = clock_.now() + options_.every;
@@ -77,21 +86,24 @@ void SwarmReader::ask() {
   (void)transport_.send(options_.asked, channel_of(join), {encode_frame_header(header, join, {}), {}});
 }
 
-// What does not repeat the number of the question is of nobody that was asked, or too late.
 void SwarmReader::take(const FrameHeader& header, const Message& message) {
-  if (nonce_ == 0) return;
   if (const auto* cookie = message_as<JoinCookie>(message)) {
-    if (cookie->nonce != nonce_ || cookie->cookie == cookie_) return;
+    if (cookie->cookie == cookie_) return;
     cookie_ = cookie->cookie;
     ask();
   } else if (const auto* refused = message_as<JoinRefused>(message)) {
-    if (refused->nonce != nonce_) return;
     refusal_ = explain(*refused);
   } else if (const auto* reply = message_as<JoinReply>(message)) {
-    if (reply->nonce == nonce_) take(*reply, header);
+    take(*reply, header);
   } else if (const auto* page = message_as<Sync>(message)) {
-    if (page->nonce == nonce_) take(*page);
+    take(*page);
   }
+}
+
+void SwarmReader::take_expired() {
+  refusal_ = options_.asked.to_string() +
+             " answers, but the clock of this machine says that its membership has ended. Set that clock right, or ask "
+             "another member";
 }
 
 void SwarmReader::take(const JoinReply& reply, const FrameHeader& header) {

@@ -82,6 +82,16 @@ class Expiry(certified.Case):
     first = self.first('first', environment=self.clock_ahead(3 * DAY_S))
     self.assertIn(first.peer()[:8], self.command('status', '--once', '--json', '--state', first.state))
 
+  def test_status_says_where_the_own_clock_ends_the_membership_of_the_asked(self):
+    first = self.first()
+    second = self.member(first, 'second', '--for', '30d')
+    members = first.state / 'members'
+    self.wait(lambda: members.exists() and second.peer() in members.read_text(), 'the members to be stored')
+    asks = ['status', second.address(), '--once', '--state', first.state]
+    self.assertIn('second', self.command(*asks))
+    said = self.command(*asks, status=1, environment=self.clock_ahead(YEAR_S))
+    self.assertIn('the clock of this machine says that its membership has ended', said)
+
 
 if __name__ == '__main__':
   swarm.main()
