@@ -41,9 +41,10 @@ class Exchanges(unittest.TestCase):
       line(5, True, blocks=3),
     ]
     answered = [line(1, False), line(2, False), line(3, False, 'failed', 0), line(5, False, blocks=3), line(9, False)]
-    self.assertEqual(counting.whole_exchanges([began[:2], answered[:1]], 0, 6), (2, 1))
-    self.assertEqual(counting.whole_exchanges([began, answered[:1]], 0, 6), (4, 1))
-    self.assertEqual(counting.whole_exchanges([[], answered], 0, 6), (0, 0))
+    self.assertEqual(counting.whole_exchanges([began[:2], answered[:1]], 0, 6), (2, 1, 1))
+    self.assertEqual(counting.whole_exchanges([began[4:], answered[3:]], 0, 6), (1, 1, 0))
+    self.assertEqual(counting.whole_exchanges([began, answered[:1]], 0, 6), (4, 1, 1))
+    self.assertEqual(counting.whole_exchanges([[], answered], 0, 6), (0, 0, 0))
 
   def test_a_round_of_a_ring_ends_with_two(self):
     lines = [exchange(0.5 + i // 2) for i in range(8)]

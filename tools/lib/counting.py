@@ -59,11 +59,18 @@ def own_exchanges(lines, since, until):
 
 
 def whole_exchanges(logs, since, until):
-  """Exchanges that agents began within the window, and how many of them mixed all blocks, by the logs of both ends."""
+  """Exchanges that agents began within the window; of them those that mixed blocks, and those that mixed all, by the
+  logs of both ends."""
   ended = [x for lines in logs for x in lines if x["event"] == "exchange" and since <= x["t"] <= until]
   tried = [x for x in ended if x["outcome"] != "busy"]
-  whole = [x["initiated"] for x in tried if x["outcome"] in MIXED and x["blocks"] == x["blocks_total"]]
-  return sum(x["initiated"] for x in tried), min(whole.count(True), whole.count(False))
+  mixed = [x for x in tried if x["outcome"] in MIXED]
+
+  def at_both_ends(lines):
+    initiated = sum(x["initiated"] for x in lines)
+    return min(initiated, len(lines) - initiated)
+
+  whole = [x for x in mixed if x["blocks"] == x["blocks_total"]]
+  return sum(x["initiated"] for x in tried), at_both_ends(mixed), at_both_ends(whole)
 
 
 def exchange_ms(lines, since, until, per_round=1):
