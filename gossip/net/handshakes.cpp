@@ -85,13 +85,13 @@ bool ExpectedPeers::note(Place& place, HandshakeEvent event, TimePoint now) cons
   switch (event) {
     case HandshakeEvent::kConnected:
       place.connected = now;
-      place.opened.reset();
+      if (std::exchange(place.open, false)) place.judged.reset();  // its end was not told
       return false;
     case HandshakeEvent::kLater: return false;
     case HandshakeEvent::kSucceeded:
       if (place.closed != Closed::kNoMember) place.closed = Closed::kNo;
       place.broken = 0;
-      place.opened = now;
+      place.open = true;
       return false;
     case HandshakeEvent::kEnded:
       if (keyed_) note_ended(place, now);
@@ -115,18 +115,24 @@ bool ExpectedPeers::note(Place& place, HandshakeEvent event, TimePoint now) cons
   return true;
 }
 
-// The other side judges a link's proof of membership by its first frame.
+void ExpectedPeers::sent(const Endpoint& at, TimePoint now) {
+  const auto place = places_.find(at);
+  if (place != places_.end() && !place->second.judged) place->second.judged = now;
+}
+
+// The other side judges a link's proof of membership by its first frame, which may come long after the link.
 void ExpectedPeers::note_ended(Place& place, TimePoint now) {
-  if (!place.opened) return;
-  place.cut = now - *place.opened < kLasts ? place.cut + 1 : 0;
-  place.opened.reset();
+  const bool open = std::exchange(place.open, false);
+  const std::optional<TimePoint> judged = std::exchange(place.judged, std::nullopt);
+  if (!open || !judged) return;
+  place.cut = now - *judged < kLasts ? place.cut + 1 : 0;
   if (place.cut < kCutLinks) return;
   place.closed = Closed::kNoMember;
   place.guessed = true;
 }
 
 void ExpectedPeers::note_lasting(Place& place, TimePoint now) {
-  if (!place.opened || now - *place.opened < kLasts) return;
+  if (!place.open || !place.judged || now - *place.judged < kLasts) return;
   place.cut = 0;
   if (place.closed == Closed::kNoMember) place.closed = Closed::kNo;
 }

@@ -39,6 +39,7 @@ class HandshakeMonitor {
     return *this;
   }
 
+  bool watches() const { return events_ != nullptr; }
   std::optional<HandshakeEvent> next();                     // nullopt: none now
   std::optional<HandshakeEvent> wait_next(int timeout_ms);  // nullopt: none until then
 
@@ -69,6 +70,8 @@ class ExpectedPeers {
     }
   }
 
+  void sent(const Endpoint& at, TimePoint now);  // a frame, over the link to there
+
   std::string why_closed(const Endpoint& at) const;  // as Transport says; empty: a link opens, or it is not known yet
   bool surely_closed(const Endpoint& at) const;      // that is no guess; with keys a guess is taken for it
 
@@ -80,8 +83,9 @@ class ExpectedPeers {
     bool guessed = false;
     TimePoint connected;
     int broken = 0;                     // handshakes in a row
-    std::optional<TimePoint> opened{};  // the link that is open
-    int cut = 0;                        // links in a row, as soon as they were open
+    bool open = false;                  // a link is
+    std::optional<TimePoint> judged{};  // over it, or before its opening was told, the first frame went
+    int cut = 0;                        // links in a row, as soon as they were judged
   };
   bool note(Place& place, HandshakeEvent event, TimePoint now) const;  // true: ZeroMQ does not try again
   static void note_ended(Place& place, TimePoint now);

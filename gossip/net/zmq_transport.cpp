@@ -122,6 +122,7 @@ struct Link {
   std::optional<TimePoint> refused{};  // for good: ZeroMQ does not try again
   Endpoint to;
   Channel channel = Channel::kControl;
+  PeerId swarm{};
   std::string number;     // the address of the host that is tried now; empty: its name is being looked up
   std::string connected;  // the same, in ZeroMQ's words
   TimePoint tried;        // since then
@@ -335,7 +336,8 @@ Link* ZmqTransportImpl::link_to(const Endpoint& to, Channel channel, const PeerI
       Link link{.socket = make_socket(context, zmq::socket_type::dealer, channel),
                 .monitor = {},
                 .to = to,
-                .channel = channel};
+                .channel = channel,
+                .swarm = swarm};
       link.taken = clock.now();
       prepare(link, reader, *door);
       if (!connect(link)) return nullptr;
@@ -460,6 +462,7 @@ bool ZmqTransportImpl::send_now(Link& link, const Frame& frame) {
   ++counters.frames_sent;
   counters.bytes_sent += bytes_of(frame);
   link.tried = link.taken = clock.now();
+  if (link.monitor.watches()) door_of(link.swarm)->expected.sent(link.to, link.taken);
   if (link.number != link.to.host && good_numbers.size() < kLinksMax) good_numbers[link.to.host] = link.number;
   return true;
 }

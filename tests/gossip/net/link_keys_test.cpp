@@ -270,10 +270,13 @@ class ExpectedPeersTest : public testing::Test {
   std::string after(std::vector<Event> events, milliseconds later = milliseconds(0)) {
     now_ += later;
     size_t i = 0;
-    const auto next = [&](const Endpoint&, const PeerId&) {
-      return i < events.size() ? std::optional(events[i++]) : std::nullopt;
+    const auto next = [&](const Endpoint&, const PeerId&) -> std::optional<Event> {
+      if (i == events.size()) return std::nullopt;
+      if (sends_ && i > 0 && events[i - 1] == Event::kSucceeded) peers_.sent(at_, now_);
+      return events[i++];
     };
     peers_.look(now_, next, [](const Endpoint&, const PeerId&) {});
+    if (sends_ && !events.empty() && events.back() == Event::kSucceeded) peers_.sent(at_, now_);
     return peers_.why_closed(at_);
   }
   std::string after_cut_links() {
@@ -288,6 +291,7 @@ class ExpectedPeersTest : public testing::Test {
   const Endpoint at_{"10.0.0.1", 7400};
   ExpectedPeers peers_{true};
   TimePoint now_;
+  bool sends_ = true;  // a frame, over each link as soon as it is open
 };
 
 TEST_F(ExpectedPeersTest, ALinkThatLastsTakesTheWordBack) {
@@ -297,6 +301,25 @@ TEST_F(ExpectedPeersTest, ALinkThatLastsTakesTheWordBack) {
   EXPECT_EQ(after({}, milliseconds(999)), why);
   EXPECT_EQ(after({}, milliseconds(1)), "");
   EXPECT_EQ(after({Event::kEnded, Event::kConnected, Event::kSucceeded, Event::kEnded}), "") << "the count begins anew";
+}
+
+// An agent asks again less and less often, and the other side cuts its links when it does.
+TEST_F(ExpectedPeersTest, ALinkIsJudgedByItsFirstFrame) {
+  sends_ = false;
+  std::string why;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(why, "") << i;
+    after({Event::kConnected, Event::kSucceeded}, milliseconds(200));
+    after({}, milliseconds(5000));
+    peers_.sent(at_, now_);
+    why = after({Event::kEnded}, milliseconds(200));
+  }
+  EXPECT_NE(why.find("breaks off each link"), std::string::npos) << why;
+  for (int i = 0; i < 9; ++i) after({Event::kConnected, Event::kSucceeded, Event::kEnded}, milliseconds(200));
+  EXPECT_EQ(after({}, milliseconds(5000)), why) << "links that nothing went over";
+  peers_.sent(at_, now_);  // and what tells that it is open comes later
+  EXPECT_EQ(after({Event::kConnected, Event::kSucceeded}), why);
+  EXPECT_EQ(after({}, milliseconds(1000)), "");
 }
 
 TEST_F(ExpectedPeersTest, AHandshakeThatIsBrokenOffTakesTheWordBack) {
