@@ -149,11 +149,12 @@ uint64_t resident_bytes() {
 TEST_F(FileKeeperGolden, TheCopyGoesBackOnceItIsWritten) {
   if (under_asan() || under_tsan()) GTEST_SKIP() << "a sanitizer keeps freed memory";
   std::function<void()> as_memory_is_looked_at = [] {};
+  uint64_t left = std::numeric_limits<uint64_t>::max();
   FileKeeper keeper(
       folder_.string(), 1, 1, 1, [] {}, make_file_ops(),
       [&] {
         as_memory_is_looked_at();
-        return std::numeric_limits<uint64_t>::max();
+        return left;
       });
   constexpr size_t kFloats = 20'000'000;
   QuadraticTrainer large{{.dimension = kFloats / 2, .momentum = 0.9}, 1, 1, clock_};
@@ -189,6 +190,8 @@ TEST_F(FileKeeperGolden, TheCopyGoesBackOnceItIsWritten) {
   };
   keeper.make_room(kFloats);
   EXPECT_FALSE(holds_a_copy()) << "it was saved meanwhile";
+  left = 0;
+  EXPECT_FALSE(keeper.copy_to_save({5, 5, 5}, large, memory, false)) << "the room was kept";
 }
 
 }  // namespace
