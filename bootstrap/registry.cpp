@@ -1,7 +1,6 @@
 #include "bootstrap/registry.h"
 
 #include <algorithm>
-#include <deque>
 #include <optional>
 #include <utility>
 
@@ -9,6 +8,7 @@
 
 #include "bootstrap/asked_addresses.h"
 #include "gossip/net/hash.h"
+#include "gossip/net/inbox.h"
 #include "gossip/net/name_cache.h"
 #include "gossip/net/text.h"
 #include "kernels/check.h"
@@ -18,33 +18,6 @@ namespace {
 
 constexpr int kFramesPerTickMax = 256;
 constexpr Duration kEmptyLife = std::chrono::minutes(1);  // of a swarm without members
-
-// What a swarm's router reads: the frames that the registry has found to be of that swarm.
-class Inbox final : public Transport {
- public:
-  explicit Inbox(Transport& shared) : shared_(shared) {}
-  SendStatus send(const Endpoint& to, Channel channel, Frame frame) override {
-    return shared_.send(to, channel, std::move(frame));
-  }
-  std::optional<ReceivedFrame> poll() override {
-    if (frames.empty()) return std::nullopt;
-    ReceivedFrame frame = std::move(frames.front());
-    frames.pop_front();
-    return frame;
-  }
-  void wait_until(TimePoint deadline) override { shared_.wait_until(deadline); }
-  void wake() override { shared_.wake(); }
-  void forget(const Endpoint& peer) override { shared_.forget(peer); }
-  Endpoint local() const override { return shared_.local(); }
-  void refuse(const ReceivedFrame& frame) override { shared_.refuse(frame); }
-  void cut(const ReceivedFrame& frame) override { shared_.cut(frame); }
-  TransportCounters counters() const override { return shared_.counters(); }
-
-  std::deque<ReceivedFrame> frames;
-
- private:
-  Transport& shared_;
-};
 
 class Forward final : public Router::Handler {
  public:
@@ -73,7 +46,7 @@ struct Registry::Swarm {
   }
   bool lives() const { return agents() > 0; }
   const std::string name;
-  Inbox inbox;
+  Inbox inbox;  // the frames that the registry has found to be of this swarm
   Router router;
   TimePoint seen;         // when it had a member last
   uint64_t namesake = 0;  // the swarm that its note is about; 0: no note
@@ -269,7 +242,7 @@ void Registry::receive(Listener& listener, ReceivedFrame frame) {
     const auto* answer = std::get_if<BootstrapMessage>(&message);
     if (answer && seeds_->take(listener, *answer)) return;
     Swarm* swarm = swarm_of(listener, header, message, frame.source);
-    if (swarm) swarm->inbox.frames.push_back(std::move(frame));
+    if (swarm) swarm->inbox.take(std::move(frame));
   }
 }
 

@@ -231,11 +231,10 @@ bool Rounds::sends_early() const { return phase_ == Phase::kTraining && !stop_as
 void Rounds::share() {
   place_.check();
   state_ = State::kWorking;
-  const bool wait = phase_ == Phase::kSettling || !steps_.pace().overlap();
-  const bool settles = phase_ == Phase::kSettling;
+  const bool settles = phase_ == Phase::kSettling, wait = settles || !steps_.pace().overlap();
   sharing_.expect_steps(settles ? Duration::zero() : steps_.pace().expected(local_steps_),
                         jobs_.expected(phase_ == Phase::kTraining));
-  if (phase_ == Phase::kSettling) sharing_.leave_out_beyond(ending_.far());
+  if (settles) sharing_.leave_out_beyond(ending_.far());
   sharing_.share(progress().round, mass(), wait, [this](bool healthy) { shared(healthy); });
 }
 

@@ -78,8 +78,10 @@ void DeltaSharing::encode(bool steps_follow) {
         }
         if (encoded->params_rms >= 0) params_rms_ = encoded->params_rms;
         if (encoded->projection && trained) projection_ = encoded->projection;
-        if (steps_follow) snapshot->next_at = clock_.now() + boundary_.steps;
-        if (steps_follow) snapshot->job = job_;
+        if (steps_follow) {
+          snapshot->next_at = clock_.now() + boundary_.steps;
+          snapshot->job = job_;
+        }
         exchange_->publish(snapshot);
         boundary_.published = true;
         go_on();

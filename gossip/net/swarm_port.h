@@ -3,19 +3,19 @@
 #pragma once
 
 #include <algorithm>
-#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "gossip/net/inbox.h"
 #include "gossip/net/zmq_transport.h"
 
 namespace starling {
 
-class SwarmPort final : public Transport {
+class SwarmPort final : public Inbox {
  public:
   // `swarm`: its key; zero: the transport is open. `shared` outlives the port.
-  SwarmPort(ZmqTransport& shared, const PeerId& swarm) : shared_(shared), swarm_(swarm) {}
+  SwarmPort(ZmqTransport& shared, const PeerId& swarm) : Inbox(shared), shared_(shared), swarm_(swarm) {}
 
   // Hands each port the next frames of its swarm, at most `frames_max` together. REQUIRES: all ports are of `shared`.
   static void deal(ZmqTransport& shared, const std::vector<SwarmPort*>& ports, int frames_max) {
@@ -24,32 +24,19 @@ class SwarmPort final : public Transport {
       if (!frame) break;
       const auto port =
           std::find_if(ports.begin(), ports.end(), [&](SwarmPort* p) { return p->swarm_ == frame->swarm; });
-      if (port != ports.end()) (*port)->frames_.push_back(*std::move(frame));
+      if (port != ports.end()) (*port)->take(*std::move(frame));
     }
   }
 
   SendStatus send(const Endpoint& to, Channel channel, Frame frame) override {
     frame.swarm = swarm_;
-    return shared_.send(to, channel, std::move(frame));
+    return Inbox::send(to, channel, std::move(frame));
   }
-  std::optional<ReceivedFrame> poll() override {
-    if (frames_.empty()) return std::nullopt;
-    ReceivedFrame frame = std::move(frames_.front());
-    frames_.pop_front();
-    return frame;
-  }
-  void wait_until(TimePoint deadline) override { shared_.wait_until(deadline); }
-  void wake() override { shared_.wake(); }
   void forget(const Endpoint& peer) override { shared_.forget(peer, swarm_); }
-  void refuse(const ReceivedFrame& frame) override { shared_.refuse(frame); }
-  void cut(const ReceivedFrame& frame) override { shared_.cut(frame); }
-  Endpoint local() const override { return shared_.local(); }
-  TransportCounters counters() const override { return shared_.counters(); }  // of all swarms
 
  private:
   ZmqTransport& shared_;
   const PeerId swarm_;
-  std::deque<ReceivedFrame> frames_;
 };
 
 }  // namespace starling
