@@ -47,7 +47,10 @@ void CheckpointJobs::make_room() {
   if (writing_ || room_ != Room::kNone) return;
   room_ = Room::kBeingMade;
   const size_t floats = trainer_.params().count + trainer_.momentum().count;
-  writer_.submit([this, floats] { keeper_.make_room(floats); }, [this] { room_ = Room::kMade; });
+  writer_.submit([this, floats] { keeper_.make_room(floats); },
+                 [this] {
+                   if (room_ == Room::kBeingMade) room_ = Room::kMade;  // else the copy came first
+                 });
 }
 
 void CheckpointJobs::give_room_back() {
