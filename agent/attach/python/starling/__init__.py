@@ -6,6 +6,7 @@ import io
 import logging
 import os
 import pickle
+import re
 import time
 import weakref
 
@@ -330,7 +331,8 @@ class Swarm:
     try:
       torch.load(io.BytesIO(saved.getvalue()), weights_only=True)
     except pickle.UnpicklingError as error:
-      what = str(error).partition('GLOBAL ')[2].partition(' ')[0] or 'an object'
+      named = re.search(r'(?:GLOBAL|Unsupported class) (\S+)', str(error))
+      what = named[1] if named else 'an object'
       raise SwarmError(
         f'extra= or a setting of the optimizer has a value ({what}) that cannot be restored after a restart: take '
         'numbers, texts, lists, dicts or tensors (of numpy: value.item(), torch.from_numpy(array))'

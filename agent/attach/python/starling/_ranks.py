@@ -17,6 +17,7 @@ _LOOKS_S = (1e-4, 0.02)  # seconds between two looks for a message: the shortest
 _KEPT = 32  # messages in the store; a broadcast holds rank 0 until all have read all but the last few
 _LAST_S = 3.0  # seconds that rank 0 waits for all to read its last message: the store may end with its process
 _CLOSED_EARLY = 'has closed the swarm before finish(): see why its loop ended, and let all ranks end at the same step'
+_STORE_CHECKS = hasattr(dist.Store, 'check') if dist.is_available() else False  # torch 2.0's cannot
 _counted = itertools.count()  # the swarms of this process; all ranks join the same ones
 
 
@@ -52,6 +53,8 @@ class _Message:
     self.head.now, self.head.error = now, error.encode()[:1999]
     self.store.set(str(self.count), bytes(self.head))
     self.count += 1
+    if not _STORE_CHECKS:
+      self.store.add('sent', 1)
     if self.count > _KEPT:
       self.store.delete_key(str(self.count - 1 - _KEPT))
     if blocks:
@@ -82,7 +85,7 @@ class _Message:
     """The bytes of a checkpoint. The head and the blocks are what rank 0 has. Waits as long as rank 0 likes."""
     key, look = str(self.count), _LOOKS_S[0]
     try:
-      while not self.store.check([key]):
+      while not (self.store.check([key]) if _STORE_CHECKS else self.store.add('sent', 0) > self.count):
         time.sleep(look)
         look = min(1.2 * look, _LOOKS_S[1])
       self.head = _Head.from_buffer_copy(self.store.get(key))
