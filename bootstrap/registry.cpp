@@ -211,6 +211,12 @@ void Registry::visit(const std::function<void(const Router&)>& use) const {
   for (const auto& [id, swarm] : swarms_) use(swarm->router);
 }
 
+size_t Registry::members() const {
+  size_t sum = 0;
+  visit([&](const Router& router) { sum += router.membership().alive_count(); });
+  return sum;
+}
+
 RouterCounters Registry::counters() const {
   RouterCounters sum = strangers_;
   visit([&](const Router& router) { sum.add(router.counters()); });

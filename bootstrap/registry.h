@@ -62,6 +62,7 @@ class Registry {
 
   size_t swarm_count() const { return swarms_.size(); }
   const Router* find(uint64_t swarm_id) const;  // null: not served
+  size_t members() const;                       // that live, of all swarms
   void visit(const std::function<void(const Router&)>& use) const;
   std::vector<std::string> take_troubles();   // as Router's, of all swarms
   void move_to(const Endpoint& endpoint);     // likewise

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -67,6 +69,19 @@ Services begin_services(std::vector<ServedSwarm> served, const StatePlace& home,
   return services;
 }
 
+// For starling status and those that join; that it cannot be stored is logged.
+void keep_address(const Services& services, const StatePlace& home, const Endpoint& address) {
+  std::set<const StatePlace*> places = {&home};
+  for (const auto& service : services) places.insert(&service->place());
+  for (const StatePlace* place : places) {
+    try {
+      place->store_address(address);
+    } catch (const std::exception& error) {
+      spdlog::warn("starling status needs this registry's address from now on: {}", error.what());
+    }
+  }
+}
+
 void say_how_to_join(const RegistryService& service, const Endpoint& at) {
   const StatePlace& place = service.place();
   say_join_line("join with", place, at, "");
@@ -128,7 +143,7 @@ int run_registry(const Config& config) {
   Observers observers({&log, &warnings});
   RegistryLog listener(observers);
   Services services = begin_services(std::move(served), *home, self, transport, clock);
-  keep_address(*home, self.endpoint);
+  keep_address(services, *home, self.endpoint);
   AddressWatch addresses(config.agent, transport.local(), self.endpoint, [&transport] { transport.wake(); });
   spdlog::info("registry {} listens on {}", self.id.short_name(), transport.local().to_string());
   for (const auto& service : services) say_how_to_join(*service, self.endpoint);
@@ -138,17 +153,15 @@ int run_registry(const Config& config) {
     tick_all(services, *home, transport, listener);
     if (const auto change = addresses.take()) {
       if (change->slept > Duration::zero()) spdlog::warn("{}", describe_standstill(change->slept));
-      for (const auto& service : services) service->move_to(change->address);
-      keep_address(*home, change->address);
+      for (const auto& service : services) service->registry().move_to(change->address);
+      keep_address(services, *home, change->address);
       if (std::exchange(self.endpoint, change->address) != change->address) {
         spdlog::warn("this machine has another address: join with --bootstrap {} from now on",
                      change->address.to_string());
       }
     }
     size_t members = 0;
-    for (const auto& service : services) {
-      service->registry().visit([&](const Router& router) { members += router.membership().alive_count(); });
-    }
+    for (const auto& service : services) members += service->registry().members();
     transport.expect_members(members);
     if (clock.now() >= next_status) {
       next_status = clock.now() + kStatusEvery;

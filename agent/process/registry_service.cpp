@@ -1,10 +1,7 @@
 #include "agent/process/registry_service.h"
 
-#include <exception>
 #include <string>
 #include <utility>
-
-#include <spdlog/spdlog.h>
 
 #include "agent/config/settings.h"
 #include "agent/process/trust.h"
@@ -42,35 +39,20 @@ RegistryOptions options_of(const ServedSwarm& served, PeerRecord self, const Zmq
 
 }  // namespace
 
-void keep_address(const StatePlace& place, const Endpoint& address) {
-  try {
-    place.store_address(address);
-  } catch (const std::exception& error) {
-    spdlog::warn("starling status needs this registry's address from now on: {}", error.what());
-  }
-}
-
 RegistryService::RegistryService(ServedSwarm served, PeerRecord self, ZmqTransport& transport, const Clock& clock)
     : served_(std::move(served)),
       swarm_(served_.trusted.keys ? served_.trusted.keys->swarm() : PeerId{}),
       port_(transport, swarm_),
       registry_(options_of(served_, self, transport, swarm_), port_, clock),
       watch_(
-          *served_.place, served_.trusted, transport, clock,
-          [this](std::string_view entries) { registry_.revoke(entries); },
-          [this] { return registry_.clocks().now(); }) {
+          *served_.place, served_.trusted, transport, clock, registry_.clocks(),
+          [this](std::string_view entries) { registry_.revoke(entries); }, [this] { return registry_.members(); }) {
   expect_all(transport, served_.trusted.config.agent, {}, swarm_);
-  keep_address(place(), self.endpoint);
 }
 
 void RegistryService::tick(Registry::Listener& listener) {
   registry_.tick(listener);
   watch_.tick();
-}
-
-void RegistryService::move_to(const Endpoint& address) {
-  registry_.move_to(address);
-  keep_address(place(), address);
 }
 
 }  // namespace starling

@@ -12,9 +12,6 @@
 
 namespace starling {
 
-// For starling status and those that join; that it cannot be stored is logged.
-void keep_address(const StatePlace& place, const Endpoint& address);
-
 class RegistryService {
  public:
   // `self`: all but the version is taken. The transport has the keys of `served`, and outlives this, as the clock does.
@@ -25,7 +22,6 @@ class RegistryService {
   // Throws std::runtime_error, with the remedy: the swarm has removed this registry.
   void tick(Registry::Listener& listener);
   TimePoint next_deadline() const { return std::min(registry_.next_deadline(), watch_.next_deadline()); }
-  void move_to(const Endpoint& address);
 
   const StatePlace& place() const { return *served_.place; }
   const PeerId& swarm() const { return swarm_; }  // its key; zero: open swarms

@@ -196,8 +196,9 @@ void Session::begin(Hooks hooks) {
                          }};
   agent_ = std::make_unique<Agent>(options_, parts);  // refuses a config of another swarm than the folder's
   trust_watch_ = std::make_unique<TrustWatch>(
-      place_, trusted_, transport_, clock_, [this](std::string_view entries) { agent_->revoke(entries); },
-      [this] { return agent_->unix_seconds(); });
+      place_, trusted_, transport_, clock_, agent_->clocks(),
+      [this](std::string_view entries) { agent_->revoke(entries); },
+      [this] { return agent_->router().membership().alive_count(); });
   place_.store_address(options_.advertise);
 }
 

@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
@@ -9,27 +11,31 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/process/admissions.h"
+#include "agent/report/format.h"
 
 namespace starling {
 namespace {
 
 constexpr Duration kLookEvery = std::chrono::seconds(1);
-constexpr Duration kFirstWarning = std::chrono::seconds(3);  // the clocks of others count, once they answer
+constexpr Duration kClocksAnswer = std::chrono::seconds(3), kClocksPatience = std::chrono::seconds(30);
 constexpr uint64_t kDay = 24 * 3600, kWarnBefore = 7 * kDay, kWarnExpiredEvery = 600;  // seconds
 
 }  // namespace
 
 TrustWatch::TrustWatch(const StatePlace& place, const Trusted& trusted, ZmqTransport& transport, const Clock& clock,
-                       std::function<void(std::string_view entries)> revoke, std::function<uint64_t()> unix_s)
+                       MemberClocks& clocks, std::function<void(std::string_view entries)> revoke,
+                       std::function<size_t()> others)
     : place_(place),
       transport_(transport),
       clock_(clock),
+      clocks_(clocks),
       revoke_(std::move(revoke)),
-      unix_s_(std::move(unix_s)),
+      others_(std::move(others)),
       revocations_(trusted.revocations),
       keys_(trusted.keys),
-      next_look_(clock.now()),
-      first_warning_(clock.now() + kFirstWarning) {
+      began_(clock.now()),
+      next_look_(began_),
+      clock_notice_(clock) {
   if (!revocations_) return;
   (void)changed(place_.holds_certified_key() ? "admissions" : "ticket");  // read already
   for (const PeerId& id : revocations_->ids()) told_.insert(id);
@@ -53,7 +59,8 @@ void TrustWatch::tick() {
     take_next_ticket();
   }
   keep_revocations();
-  warn_of_end();
+  if (hears_clocks()) warn_of_end();
+  warn_of_clock();
 }
 
 // Since the last call. A file that is replaced is another one.
@@ -82,7 +89,7 @@ void TrustWatch::take_next_ticket() {
     if (keys->door().open != keys_->door().open) {  // a hand has changed it
       throw std::runtime_error("it does not open this swarm's ports: take the one of `starling admit`");
     }
-    if (const uint64_t now = unix_s_(); has_expired(keys->membership().not_after, now)) {
+    if (const uint64_t now = clocks_.now(); has_expired(keys->membership().not_after, now)) {
       throw std::runtime_error(expired_text(*keys, now, "most clocks here:"));
     }
     const SignedMembership &next = keys->membership(), &held = keys_->membership();
@@ -122,10 +129,15 @@ void TrustWatch::keep_revocations() {
   if (revocations_->contains(place_.id())) throw std::runtime_error(revoked_text(place_.id()));
 }
 
+// Or has waited for them long enough, as members of an older version tell of none.
+bool TrustWatch::hears_clocks() {
+  const Duration since = clock_.now() - began_;
+  return since >= kClocksPatience || (since >= kClocksAnswer && clocks_.count() >= std::min<size_t>(others_(), 2));
+}
+
 void TrustWatch::warn_of_end() {
   const SignedMembership& membership = keys_->membership();
-  if (clock_.now() < first_warning_) return;
-  const uint64_t now = unix_s_();
+  const uint64_t now = clocks_.now();
   if (membership.not_after == 0 || now + kWarnBefore < membership.not_after) return;
   if (now < next_warning_ && next_warning_ <= now + kDay) return;  // later: others' clocks have corrected this one
   const bool ended = has_expired(membership.not_after, now);
@@ -136,6 +148,19 @@ void TrustWatch::warn_of_end() {
       ended ? "has expired" : "ends", date_text(membership.not_after),
       ended ? "no other member takes anything of it" : "then no other member takes anything of it", place_.id().hex(),
       place_.folder());
+}
+
+// Others judge memberships by their clocks, and so does this machine where there are two others.
+void TrustWatch::warn_of_clock() {
+  const int64_t day = static_cast<int64_t>(kDay), ahead = clocks_.ahead_s();
+  const size_t told = clocks_.count();
+  if (std::abs(ahead) < day || (told == 1 && others_() > 1)) return;
+  clock_notice_.say(fmt::format(
+      "this machine's clock is {} {} {}: set it right, {}",
+      print_count(static_cast<uint64_t>((std::abs(ahead) + day / 2) / day), "day"), ahead > 0 ? "ahead of" : "behind",
+      told > 1 ? fmt::format("the clocks of {} other members", told) : "the clock of the only other member",
+      told > 1 ? "until then memberships end by theirs"
+               : "or the other one; until then each ends memberships by its own"));
 }
 
 }  // namespace starling

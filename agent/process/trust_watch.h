@@ -1,6 +1,6 @@
 // Beside a running member or registry. Says which links prove no membership. In a certified swarm it takes what the
 // state folder gets meanwhile: revocations where the swarm's key is, else the next ticket. It keeps the revocations
-// that the member hears, and warns of a membership that ends. Control thread.
+// that the member hears, and warns of a membership that ends and of a machine's clock that is wrong. Control thread.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,22 @@
 #include <string>
 #include <string_view>
 
+#include "agent/observe/trouble_notice.h"
 #include "agent/process/state_folder.h"
 #include "agent/process/trust.h"
 #include "gossip/clock.h"
+#include "gossip/membership/member_clocks.h"
 #include "gossip/net/zmq_transport.h"
 
 namespace starling {
 
 class TrustWatch {
  public:
-  // All but the functions outlive the object. `revoke` takes revocations, as Membership's does; `unix_s` is
-  // MemberClocks::now().
+  // All but the functions outlive the object. `revoke` takes revocations, as Membership's does; `others` counts the
+  // members that live, this one left out.
   TrustWatch(const StatePlace& place, const Trusted& trusted, ZmqTransport& transport, const Clock& clock,
-             std::function<void(std::string_view entries)> revoke, std::function<uint64_t()> unix_s);
+             MemberClocks& clocks, std::function<void(std::string_view entries)> revoke,
+             std::function<size_t()> others);
 
   // Throws std::runtime_error, with the remedy: this process is revoked.
   void tick();
@@ -33,20 +36,25 @@ class TrustWatch {
   void read_admissions_again();
   void take_next_ticket();
   void keep_revocations();
+  bool hears_clocks();
   void warn_of_end();
+  void warn_of_clock();
 
   const StatePlace& place_;
   ZmqTransport& transport_;
   const Clock& clock_;
+  MemberClocks& clocks_;
   const std::function<void(std::string_view entries)> revoke_;
-  const std::function<uint64_t()> unix_s_;
+  const std::function<size_t()> others_;
   const std::shared_ptr<Revocations> revocations_;  // null: the swarm is not certified
   std::shared_ptr<const MemberKeys> keys_;
-  TimePoint next_look_, first_warning_;
+  const TimePoint began_;
+  TimePoint next_look_;
   std::string stamp_;      // of the file that is watched
   size_t kept_count_ = 0;  // revocations in the folder
   std::set<PeerId> told_;
   uint64_t next_warning_ = 0;  // seconds since 1970
+  TroubleNotice clock_notice_;
 };
 
 }  // namespace starling

@@ -52,7 +52,6 @@ Agent::Agent(const AgentOptions& options, const AgentParts& parts)
       farewell_(router_, swarm_clock_, parts.clock),
       twin_notice_(parts.clock),
       clock_notice_(parts.clock),
-      own_clock_notice_(parts.clock),
       unreached_(router_.membership(), parts.clock, parts.find_path) {
   router_.want_swarm(options.config.agent.swarm_id);
   if (parts.keep_members) {
@@ -230,7 +229,6 @@ void Agent::tick() {
     if (rounds_) adoption_->look();
     watch_deadline();
     look_at_paths();
-    look_at_clock();
     parts_.observer.on(status());
   }
 }
@@ -399,21 +397,6 @@ void Agent::compare_clocks(const PeerRecord& record) {
       fmt::format("agent {} began {} by its clock, and by this agent's it is {}: one of the two is wrong. "
                   "Exchanges depend on neither, the end of a ticket on most clocks; set the wrong one right",
                   print_name(record), clock_text(theirs), clock_text(own)));
-}
-
-// Others judge memberships by their clocks, and so does this agent where there are two others.
-void Agent::look_at_clock() {
-  constexpr int64_t kDayS = 24 * 3600;
-  const int64_t ahead = clocks_.ahead_s();
-  const size_t others = clocks_.count();
-  if (std::abs(ahead) < kDayS || (others == 1 && router_.membership().alive_count() > 1)) return;
-  own_clock_notice_.say(fmt::format(
-      "this machine's clock is {} {} {}: set it right, {}",
-      print_count(static_cast<uint64_t>((std::abs(ahead) + kDayS / 2) / kDayS), "day"),
-      ahead > 0 ? "ahead of" : "behind",
-      others > 1 ? fmt::format("the clocks of {} other members", others) : "the clock of the only other member",
-      others > 1 ? "until then memberships end by theirs"
-                 : "or the other one; until then each ends memberships by its own"));
 }
 
 bool Agent::all_silent() const {

@@ -50,8 +50,8 @@ class Agent final : public Router::Handler {
   // From now on others reach this agent there; or its machine slept, and all links are to be made anew.
   void move_to(const Endpoint& endpoint) { router_.move_to(endpoint); }
   void revoke(std::string_view entries) { router_.membership().revoke(entries); }  // as Membership's
-  uint64_t unix_seconds() { return clocks_.now(); }  // by which memberships end (MemberClocks)
-  bool all_silent() const;                           // agents are known, and for seconds none of them has answered
+  MemberClocks& clocks() { return clocks_; }                                       // by which memberships end
+  bool all_silent() const;  // agents are known, and for seconds none of them has answered
   // Members hold this generation of it, of no process that lives, and take no lower one; 0: none.
   uint64_t overtaken() const { return router_.twins().overtaken(); }
 
@@ -82,7 +82,6 @@ class Agent final : public Router::Handler {
   void watch_telling();
   void look_at_paths();
   void look_at_twin();
-  void look_at_clock();
   void compare_clocks(const PeerRecord& record);
   Phase phase() const;
   AgentStatus status() const;
@@ -110,7 +109,7 @@ class Agent final : public Router::Handler {
   bool abandoned_ = false;  // by abandon()
   TimePoint born_, leave_deadline_, next_status_;
   DeadlineWatch deadline_watch_;
-  TroubleNotice twin_notice_, clock_notice_, own_clock_notice_;
+  TroubleNotice twin_notice_, clock_notice_;
   Unreached unreached_;
   RoundBytes round_bytes_;
   std::string tells_none_because_;  // as it was said last

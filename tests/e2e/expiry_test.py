@@ -56,6 +56,15 @@ class Expiry(certified.Case):
     for agent in others:
       self.assertNotIn("this machine's clock", agent.log())
 
+  def test_a_registry_says_that_its_clock_is_wrong(self):
+    first = self.first()
+    second = self.member(first, 'second')
+    ticket, port = self.ticket(first, 'registry', '--for', '90d'), swarm.free_port_pair()
+    registry = self.registry('registry', port, '--bootstrap', ticket, environment=self.clock_ahead(YEAR_S))
+    self.wait_log(registry, "this machine's clock is 365 days ahead of the clocks of 2", 'set it right', seconds=SOON)
+    self.trained([first, second])
+    self.assertNotIn("this agent's membership", registry.log())
+
   def test_a_clock_a_year_behind_lets_nobody_stay(self):
     first = self.first()
     second = self.member(first, 'second')

@@ -331,10 +331,9 @@ class Case(unittest.TestCase):
     """An agent that knows an address and nothing of the swarm."""
     return self.agent(name, '--bootstrap', address, *arguments, **options)
 
-  def registry(self, name, port, *arguments):
-    return self.start(
-      name, 'bootstrap', '--listen', f'127.0.0.1:{port}', '--state', self.folder / name / 'state', *arguments
-    )
+  def registry(self, name, port, *arguments, **options):
+    state = self.folder / name / 'state'
+    return self.start(name, 'bootstrap', '--listen', f'127.0.0.1:{port}', '--state', state, *arguments, **options)
 
   def swarm(self, count, config, *arguments):
     """A registry and agents a, b, c, ...; returns the port and the agents once all of them have joined."""
