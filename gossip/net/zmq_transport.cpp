@@ -43,6 +43,7 @@ constexpr size_t kSealBytesMax = 64;                                            
 constexpr size_t kJudgedLinksMax = 16384;                       // remembered; the others are judged anew
 constexpr Duration kLookEvery = std::chrono::milliseconds(50);  // at handshakes
 constexpr Duration kRefusedLinkLife = std::chrono::seconds(5);  // then another one is tried
+constexpr Duration kUnusedLink = std::chrono::seconds(10);      // not up, with nothing to send
 constexpr Duration kDeadLink = std::chrono::seconds(30);        // nothing was taken: ZeroMQ may have given it up
 constexpr Duration kProofPatience = std::chrono::seconds(10);
 constexpr Duration kForeignFirst = std::chrono::minutes(1), kForeignMax = std::chrono::hours(1);
@@ -199,6 +200,7 @@ struct ZmqTransportImpl {
   Link* link_to(const Endpoint& to, Channel channel, const PeerId& reader, const PeerId& swarm);
   void prepare(Link& link, const PeerId& reader, const Door& door);
   void look_at_handshakes();
+  void close_unused_links();
   void look_at_handshakes(const PeerId& swarm, Door& door);
   const SignedMembership* member_of(const PeerId& swarm, const zmq::message_t& routing_id, const std::string& source);
   bool connect(Link& link);
@@ -224,7 +226,7 @@ struct ZmqTransportImpl {
   int wake_fd = -1;
   std::map<LinkKey, Link> links;
   std::map<LinkKey, Link*> waiting;  // the links with something pending
-  TimePoint next_look;
+  TimePoint next_look, next_unused;
   std::unordered_map<std::string, std::optional<SignedMembership>> judged;  // links of others, by swarm and routing id
   uint64_t own_strangers = 0;                                               // of prove_closed()
   size_t link_count_max;
@@ -367,6 +369,20 @@ void ZmqTransportImpl::look_at_handshakes() {
   if (clock.now() < next_look) return;
   next_look = clock.now() + kLookEvery;
   for (auto& [swarm, door] : doors) look_at_handshakes(swarm, door);
+  close_unused_links();
+}
+
+// ZeroMQ would knock for ever, several times a second where another process has taken over the port.
+void ZmqTransportImpl::close_unused_links() {
+  const TimePoint now = clock.now();
+  if (now < next_unused) return;
+  next_unused = now + kUnusedLink / 2;
+  for (auto link = links.begin(); link != links.end();) {
+    const auto one = link++;
+    const Link& unused = one->second;
+    if (!unused.pending.empty() || now - unused.taken < kUnusedLink) continue;
+    if ((unused.socket.get(zmq::sockopt::events) & ZMQ_POLLOUT) == 0) close_link(one);
+  }
 }
 
 void ZmqTransportImpl::look_at_handshakes(const PeerId& swarm, Door& door) {

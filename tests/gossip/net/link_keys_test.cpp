@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 #include <zmq.hpp>
 
@@ -160,6 +161,27 @@ TEST_F(LinkKeysTest, AMemberThatComesBackIsHeard) {
 }
 
 // Of a holder of the door key that is no member, as in a certified swarm: nothing is heard, and the link is cut.
+// As where a member died and another agent has its port now, which would count strangers without end.
+TEST_F(LinkKeysTest, NobodyKnocksForEverWhereAnotherKeyIs) {
+  const auto a = open(keys(2)), b = open(keys(3));
+  ASSERT_EQ(a->send(b->local(), Channel::kControl, frame(identity_of(4).id())), SendStatus::kQueued);
+  ASSERT_TRUE(run_until(*a, *b, [&] {
+    (void)a->poll(), (void)b->poll();
+    return b->counters().links.strangers > 1;
+  }));
+  uint64_t counted = 0;
+  TimePoint since = clock_.now();
+  EXPECT_TRUE(run_until(
+      *a, *b,
+      [&] {
+        (void)a->poll(), (void)b->poll();
+        if (std::exchange(counted, b->counters().links.strangers) != counted) since = clock_.now();
+        return clock_.now() - since >= seconds(3);
+      },
+      seconds(40)))
+      << counted;
+}
+
 TEST_F(LinkKeysTest, ALinkWithoutAProofIsCut) {
   const auto reader = open(keys(3));
   const auto door = keys(2);
