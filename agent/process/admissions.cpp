@@ -16,10 +16,9 @@
 namespace starling {
 namespace {
 
-constexpr size_t kAdmissionsBytesMax = 16 * 1024 * 1024;
 constexpr const char* kHead = "# signed by the swarm's key beside this file; starling members shows it\n";
 
-std::string path_of(const std::string& folder) { return folder + "/admissions"; }
+std::string path_of(const std::string& folder) { return folder + "/" + kAdmissionsFile; }
 
 std::string line_of(const SignedRow& row) {
   const std::string begin = std::to_string(row.serial) + " " + row.id.hex() + " ";
@@ -94,6 +93,12 @@ bool AdmissionBook::revoked(const PeerId& id) const {
 void AdmissionBook::store() const {
   std::string text = kHead;
   for (const SignedRow& row : rows_) text += line_of(row);
+  if (text.size() > kAdmissionsBytesMax) {
+    throw std::runtime_error("this swarm's key has signed as many tickets as " + path_of(folder_) +
+                             " can hold, and nothing more is signed: begin another swarm from the trained model "
+                             "(starling init --from " +
+                             folder_ + " new.yaml)");
+  }
   write_private_file(path_of(folder_), text, *make_file_ops());
 }
 

@@ -3,6 +3,7 @@
 // folder; that agent reads it. All throw std::runtime_error with cause and remedy.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "gossip/peer.h"
 
 namespace starling {
+
+constexpr const char* kAdmissionsFile = "admissions";
+constexpr size_t kAdmissionsBytesMax = 16 * 1024 * 1024;
 
 struct SignedRow {
   uint64_t serial = 0;

@@ -53,8 +53,23 @@ StatePlace::StatePlace(const std::string& folder, const KeySeed* identity, bool 
   if (!remark.empty()) spdlog::warn("{}", remark);
   certified_ = swarm_key_ && holds_admissions(folder);
   for (const char* name : {"identity.key", "swarm.key", "generation", "settings.yaml", kSignatureFile, "stop_after"}) {
-    if (auto text = read_private_file(folder + "/" + name, kSettingsBytesMax)) files_[name] = *std::move(text);
+    hold(name);
   }
+  for (const char* name : {kTicketFile, kRevokedFile, kAdmissionsFile}) {
+    try {
+      hold(name);
+    } catch (const std::runtime_error&) {  // what needs it says so
+    }
+  }
+}
+
+void StatePlace::hold(const std::string& name) const {
+  if (auto text = read_private_file(folder_ + "/" + name, kAdmissionsBytesMax)) files_[name] = *std::move(text);
+}
+
+void StatePlace::remember_admissions() const {
+  const std::lock_guard lock(mutex_);
+  hold(kAdmissionsFile);
 }
 
 StatePlace::~StatePlace() = default;
@@ -95,8 +110,8 @@ void StatePlace::keep_swarm_key(const Identity& key, bool certified) const {
   store_swarm_key(folder_, key);
   swarm_key_ = std::make_unique<Identity>(key.seed());
   certified_ = holds_admissions(folder_);
-  if (auto bytes = read_private_file(folder_ + "/swarm.key", kSettingsBytesMax))
-    files_["swarm.key"] = *std::move(bytes);
+  hold("swarm.key");
+  hold(kAdmissionsFile);
 }
 
 void StatePlace::keep_admission(Ticket ticket) const {
@@ -145,8 +160,7 @@ Endpoint stored_address(const std::string& folder) {
 void StatePlace::exceed(uint64_t generation) const {
   const std::lock_guard lock(mutex_);
   store_generation(folder_, generation);
-  if (auto text = read_private_file(folder_ + "/generation", kSettingsBytesMax))
-    files_["generation"] = *std::move(text);
+  hold("generation");
 }
 
 uint64_t StatePlace::raised_stop() const {

@@ -57,6 +57,7 @@ class StatePlace {
   // Those of a certified swarm that this process knows; empty: none. Likewise, and as read_private_file says.
   void keep_revocations(const std::string& bytes) const;
   std::string revocations() const;
+  void remember_admissions() const;  // which another process has written; as read_private_file says
   // "HOST:PORT#TICKET", by which others join through this process at that address. Empty: the swarm is open, or
   // certified, where each member has a ticket of its own.
   std::string ticket(const Endpoint& own) const;
@@ -77,6 +78,7 @@ class StatePlace {
 
  private:
   void store(const std::string& name, const std::string& text) const;
+  void hold(const std::string& name) const;  // what the file has, to make it again. REQUIRES: mutex_, or a constructor
   std::string stored_signature() const;
 
   std::string folder_;

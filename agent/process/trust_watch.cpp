@@ -17,7 +17,6 @@ namespace starling {
 namespace {
 
 constexpr Duration kLookEvery = std::chrono::seconds(1);
-constexpr Duration kClocksAnswer = std::chrono::seconds(3), kClocksPatience = std::chrono::seconds(30);
 constexpr uint64_t kDay = 24 * 3600, kWarnBefore = 7 * kDay, kWarnExpiredEvery = 600;  // seconds
 
 }  // namespace
@@ -33,11 +32,9 @@ TrustWatch::TrustWatch(const StatePlace& place, const Trusted& trusted, ZmqTrans
       others_(std::move(others)),
       revocations_(trusted.revocations),
       keys_(trusted.keys),
-      began_(clock.now()),
-      next_look_(began_),
+      next_look_(clock.now()),
       clock_notice_(clock) {
   if (!revocations_) return;
-  (void)changed(place_.holds_certified_key() ? "admissions" : "ticket");  // read already
   for (const PeerId& id : revocations_->ids()) told_.insert(id);
 }
 
@@ -54,12 +51,12 @@ void TrustWatch::tick() {
   if (!revocations_ || clock_.now() < next_look_) return;
   next_look_ = clock_.now() + kLookEvery;
   if (place_.holds_certified_key()) {
-    if (changed("admissions")) read_admissions_again();
+    if (changed(kAdmissionsFile)) read_admissions_again();
   } else if (changed("ticket")) {
     take_next_ticket();
   }
   keep_revocations();
-  if (hears_clocks()) warn_of_end();
+  if (clocks_.heard(others_())) warn_of_end();
   warn_of_clock();
 }
 
@@ -76,6 +73,7 @@ bool TrustWatch::changed(const std::string& name) {
 void TrustWatch::read_admissions_again() {
   try {
     revoke_(revocations_in(place_.folder()));
+    place_.remember_admissions();
   } catch (const std::runtime_error& error) {
     spdlog::warn("what this swarm's key has signed cannot be read: {}", error.what());
   }
@@ -89,19 +87,29 @@ void TrustWatch::take_next_ticket() {
     if (keys->door().open != keys_->door().open) {  // a hand has changed it
       throw std::runtime_error("it does not open this swarm's ports: take the one of `starling admit`");
     }
-    if (const uint64_t now = clocks_.now(); has_expired(keys->membership().not_after, now)) {
-      throw std::runtime_error(expired_text(*keys, now, "most clocks here:"));
-    }
     const SignedMembership &next = keys->membership(), &held = keys_->membership();
     if (next.serial == held.serial && next.not_after == held.not_after) return;
+    if (const uint64_t now = clocks_.now(); has_expired(next.not_after, now)) {
+      if (!clocks_.heard(others_())) return stamp_.clear();  // looked at again
+      throw std::runtime_error(expired_text(*keys, now, "most clocks here:"));
+    }
     keys_ = keys;
     transport_.renew(keys);
-    place_.keep_admission(*ticket);
-    (void)changed("ticket");
     next_warning_ = 0;
-    spdlog::info("this agent has another ticket: it is a member {}", until_text(keys->membership().not_after));
+    spdlog::info("this agent has another ticket: it is a member {}", until_text(next.not_after));
+    keep_ticket(*ticket);
   } catch (const std::runtime_error& error) {
     spdlog::warn("{}/ticket is not taken: {}", place_.folder(), error.what());
+  }
+}
+
+// Without what else was in it.
+void TrustWatch::keep_ticket(const Ticket& ticket) {
+  try {
+    place_.keep_admission(ticket);
+    (void)changed("ticket");
+  } catch (const std::runtime_error& error) {
+    spdlog::warn("the next ticket is taken, but not stored as a restart needs it: {}", error.what());
   }
 }
 
@@ -129,12 +137,6 @@ void TrustWatch::keep_revocations() {
   if (revocations_->contains(place_.id())) throw std::runtime_error(revoked_text(place_.id()));
 }
 
-// Or has waited for them long enough, as members of an older version tell of none.
-bool TrustWatch::hears_clocks() {
-  const Duration since = clock_.now() - began_;
-  return since >= kClocksPatience || (since >= kClocksAnswer && clocks_.count() >= std::min<size_t>(others_(), 2));
-}
-
 void TrustWatch::warn_of_end() {
   const SignedMembership& membership = keys_->membership();
   const uint64_t now = clocks_.now();
@@ -156,7 +158,7 @@ void TrustWatch::warn_of_clock() {
   const size_t told = clocks_.count();
   if (std::abs(ahead) < day || (told == 1 && others_() > 1)) return;
   clock_notice_.say(fmt::format(
-      "this machine's clock is {} {} {}: set it right, {}",
+      "in the swarm of {}, this machine's clock is {} {} {}: set it right, {}", place_.folder(),
       print_count(static_cast<uint64_t>((std::abs(ahead) + day / 2) / day), "day"), ahead > 0 ? "ahead of" : "behind",
       told > 1 ? fmt::format("the clocks of {} other members", told) : "the clock of the only other member",
       told > 1 ? "until then memberships end by theirs"

@@ -35,8 +35,8 @@ class TrustWatch {
   bool changed(const std::string& name);
   void read_admissions_again();
   void take_next_ticket();
+  void keep_ticket(const Ticket& ticket);
   void keep_revocations();
-  bool hears_clocks();
   void warn_of_end();
   void warn_of_clock();
 
@@ -48,7 +48,6 @@ class TrustWatch {
   const std::function<size_t()> others_;
   const std::shared_ptr<Revocations> revocations_;  // null: the swarm is not certified
   std::shared_ptr<const MemberKeys> keys_;
-  const TimePoint began_;
   TimePoint next_look_;
   std::string stamp_;      // of the file that is watched
   size_t kept_count_ = 0;  // revocations in the folder

@@ -31,6 +31,7 @@ void MemberClocks::forget(const PeerId& member) {
 
 void MemberClocks::forget_all() {
   told_.clear();
+  began_ = clock_.now();
   next_look_ = {};
 }
 
@@ -59,6 +60,11 @@ uint64_t MemberClocks::now() {
 uint64_t MemberClocks::earliest() {
   look();
   return lowest_ == INT64_MIN ? 0 : static_cast<uint64_t>(std::max<int64_t>(lowest_ + monotonic_s(), 1));
+}
+
+bool MemberClocks::heard(size_t others) {
+  const Duration since = clock_.now() - began_;
+  return since >= kPatience || (since >= kAnswer && count() >= std::clamp<size_t>(others, 1, 2));
 }
 
 size_t MemberClocks::count() {

@@ -14,8 +14,9 @@ namespace starling {
 class MemberClocks {
  public:
   static constexpr Duration kCountsFor = std::chrono::minutes(10);  // since the member told it
+  static constexpr std::chrono::seconds kAnswer{3}, kPatience{30};
 
-  explicit MemberClocks(const Clock& clock) : clock_(clock) {}
+  explicit MemberClocks(const Clock& clock) : clock_(clock), began_(clock.now()) {}
 
   // What the member's wall clock shows now, in seconds since 1970; 0: it did not tell.
   void hear(const PeerId& member, uint64_t unix_s);
@@ -30,6 +31,10 @@ class MemberClocks {
   void forget(const PeerId& member);
   void forget_all();  // this machine slept: what they told then is old by an unknown time
 
+  // Whether now() is more than this machine's clock where others live, or was waited for long enough: older members do
+  // not tell their clocks, and a lone member hears none.
+  bool heard(size_t others);
+
   size_t count();     // of the clocks of others that count
   int64_t ahead_s();  // of this machine's clock before now(), or before the only other one; negative: behind
 
@@ -43,6 +48,7 @@ class MemberClocks {
 
   const Clock& clock_;
   std::map<PeerId, Told> told_;
+  TimePoint began_;  // to hear them
   TimePoint next_look_{};
   int64_t lowest_ = INT64_MIN, highest_ = INT64_MAX;  // as at_zero_s; now() lies between the outer two
 };

@@ -226,6 +226,10 @@ TEST(StateFolder, IsMadeAgainWithAllThatItHeld) {
   place->store_settings("swarm: {}\n");
   place->store_address({"10.0.0.1", 7410});
   place->store_raised_stop(300);
+  place->keep_swarm_key(Identity(KeySeed{1}), true);
+  std::ofstream(state + "/admissions", std::ios::app) << "# by another process\n";
+  place->remember_admissions();
+  place->keep_revocations("these");
   place->mend();
   const auto expect_whole = [&] {
     EXPECT_EQ(mode_of(state), 0700u);
@@ -233,6 +237,9 @@ TEST(StateFolder, IsMadeAgainWithAllThatItHeld) {
     EXPECT_EQ(place->stored_settings(), "swarm: {}\n");
     EXPECT_EQ(stored_address(state), (Endpoint{"10.0.0.1", 7410}));
     EXPECT_EQ(place->raised_stop(), 300u);
+    EXPECT_EQ(place->revocations(), "these");
+    std::ifstream admissions(state + "/admissions");
+    EXPECT_NE(std::string(std::istreambuf_iterator<char>(admissions), {}).find("another process"), std::string::npos);
     EXPECT_NE(error_of([&] { const StatePlace second(state); }).find("another agent"), std::string::npos);
   };
   expect_whole();

@@ -33,6 +33,24 @@ TEST_F(MemberClocksTest, AloneTheOwnClockDecides) {
   EXPECT_EQ(clocks.now(), kNow + 5 * 3600);
 }
 
+TEST_F(MemberClocksTest, AreHeardOfTwoOthersOrOfAllOrAfterAWhile) {
+  const auto begin_anew = [&] {
+    clocks.forget_all();
+    for (const size_t others : {0u, 1u, 9u}) EXPECT_FALSE(clocks.heard(others));
+    pass(MemberClocks::kAnswer);
+  };
+  begin_anew();
+  for (const size_t others : {0u, 1u, 9u}) EXPECT_FALSE(clocks.heard(others)) << "none has told";
+  clocks.hear(peer_of(1), kNow);
+  EXPECT_TRUE(clocks.heard(1));
+  EXPECT_FALSE(clocks.heard(2));
+  clocks.hear(peer_of(2), kNow);
+  EXPECT_TRUE(clocks.heard(9));
+  begin_anew();
+  pass(MemberClocks::kPatience - MemberClocks::kAnswer);
+  for (const size_t others : {0u, 1u, 9u}) EXPECT_TRUE(clocks.heard(others)) << "long enough";
+}
+
 TEST_F(MemberClocksTest, BesideOneOtherTheOwnClockDecides) {
   for (const uint64_t other : {uint64_t{1}, kNow - kYear, kNow + kYear, UINT64_MAX}) {
     clocks.hear(peer_of(1), other);
