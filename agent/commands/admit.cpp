@@ -197,7 +197,10 @@ void add_admit(CLI::App& app, Cli& cli) {
   Subcommand command(app, "admit", "Prints the ticket of one agent, where the key of a certified swarm is.");
   command.text("id", "Id of the agent, as starling key prints it there.", options->id);
   command.option("--for TIME", "How long the ticket admits it, such as 90d. Default: for ever.",
-                 [options](const std::string& text) { options->lasts = read_duration(text); });
+                 [options](const std::string& text) {
+                   options->lasts = read_duration(text);
+                   if (options->lasts < std::chrono::seconds(1)) throw std::invalid_argument("1s at least");
+                 });
   command.flag("--new", "Makes the agent's identity too, and writes a file for --bootstrap @FILE of its machine.",
                options->makes);
   command.option("--via ID@HOST:PORT", "Registry or member that the ticket leads to. Default: the agent of --state.",

@@ -102,6 +102,7 @@ class Certified(certified.Case):
     self.wait_log(second, third.peer()[:8] + ' is revoked', seconds=SOON)
     self.assertIn(third.peer() + '  revoked', self.command('members', '--state', first.state))
     self.assertIn('revoked for ever', self.command('admit', third.peer(), '--state', first.state, status=1))
+    self.assertIn('1s at least', self.command('admit', 'a' * 64, '--for', '0s', '--state', first.state, status=2))
     self.assertIn('is revoked already', self.command('revoke', third.peer(), '--state', first.state))
     self.ends_exchanges(third, [first, second])
     self.refused(self.agent('third'), 'is revoked: the holder')
