@@ -57,8 +57,12 @@ std::vector<const PeerRecord*> agents_taking_part(const Membership& membership, 
   return agents;
 }
 
-SwarmClock::Claim& SwarmClock::look_at(const PeerRecord& agent) {
-  Claim& claim = claims_[agent.id];
+SwarmClock::Claim& SwarmClock::look_at(const PeerRecord& agent, size_t& next) {
+  while (next < claims_.size() && claims_[next].peer < agent.id) ++next;
+  if (next == claims_.size() || claims_[next].peer != agent.id) {
+    claims_.insert(claims_.begin() + static_cast<std::ptrdiff_t>(next), {agent.id, {}});
+  }
+  Claim& claim = claims_[next].claim;
   if (claim.generation != agent.version.generation) {
     const double first = std::min(static_cast<double>(agent.meta.steps), static_cast<double>(steps_));
     claim = {.generation = agent.version.generation, .first = clock_.now(), .counted = first};
@@ -72,10 +76,11 @@ bool SwarmClock::known(const Claim& claim) const {
 }
 
 void SwarmClock::visit_known(const std::function<void(const PeerRecord&)>& visit) const {
+  auto row = claims_.begin();
   visit_proven(membership_, [&](const PeerRecord& agent) {
-    const auto claim = claims_.find(agent.id);
-    const bool counts =
-        claim != claims_.end() && claim->second.generation == agent.version.generation && known(claim->second);
+    while (row != claims_.end() && row->peer < agent.id) ++row;
+    const bool counts = row != claims_.end() && row->peer == agent.id &&
+                        row->claim.generation == agent.version.generation && known(row->claim);
     if (counts || !begun_) visit(agent);
   });
 }
@@ -83,8 +88,8 @@ void SwarmClock::visit_known(const std::function<void(const PeerRecord&)>& visit
 double SwarmClock::progress_ratio(double own_steps_per_s) const {
   if (!(own_steps_per_s > 0)) return 1;
   std::vector<double> rates{own_steps_per_s};
-  for (const auto& [peer, claim] : claims_) {
-    if (known(claim) && claim.rate > 0) rates.push_back(claim.rate);
+  for (const Row& row : claims_) {
+    if (known(row.claim) && row.claim.rate > 0) rates.push_back(row.claim.rate);
   }
   return std::clamp(median(std::move(rates)) / own_steps_per_s, 1.0, kRateRatioMax);
 }
@@ -103,15 +108,16 @@ uint64_t SwarmClock::steps(uint64_t own_steps, double own_steps_per_s) {
   own_steps_ = own_steps;
 
   std::vector<uint64_t> steps{own_steps};
+  size_t next = 0;
   visit_proven(membership_, [&](const PeerRecord& agent) {
-    Claim& claim = look_at(agent);
+    Claim& claim = look_at(agent, next);
     const auto rate = static_cast<double>(agent.meta.steps_per_s);
     claim.least_rate = claim.least_rate == 0 ? rate : std::min(claim.least_rate, rate);
     if (new_window) claim.rate = std::exchange(claim.least_rate, 0);
     claim.counted = std::min(static_cast<double>(agent.meta.steps), claim.counted + most);
     steps.push_back(static_cast<uint64_t>(claim.counted));
   });
-  std::erase_if(claims_, [&](const auto& claim) { return now - claim.second.last > kForgottenAfter; });
+  std::erase_if(claims_, [&](const Row& row) { return now - row.claim.last > kForgottenAfter; });
   steps_ = std::max(steps_, median(std::move(steps)));
   return steps_;
 }

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -65,14 +64,19 @@ class SwarmClock {
     double rate = 0, least_rate = 0;  // steps a second: the least of the last window, and of this one so far
     TimePoint last;                   // seen
   };
-  Claim& look_at(const PeerRecord& agent);
+  struct Row {
+    PeerId peer;
+    Claim claim;
+  };
+  // The agent's own, from the row `next` on, to which it moves that.
+  Claim& look_at(const PeerRecord& agent, size_t& next);
   bool known(const Claim& claim) const;  // met at the start, or for long
   void visit_known(const std::function<void(const PeerRecord&)>& visit) const;
   double progress_ratio(double own_steps_per_s) const;  // of a member's progress that counts, to the own one
 
   const Membership& membership_;
   const Clock& clock_;
-  std::map<PeerId, Claim> claims_;
+  std::vector<Row> claims_;  // by id, as membership_ shows its members: one walk goes along both
   TimePoint began_, window_began_;
   bool begun_ = false;
   uint64_t steps_ = 0, own_steps_ = 0;

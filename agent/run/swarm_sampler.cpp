@@ -149,9 +149,9 @@ std::vector<PeerId> SwarmSampler::settlers() {
 }
 
 std::optional<PeerId> SwarmSampler::choose(const std::vector<PeerId>& except) {
-  std::vector<PeerId> peers = candidates();
-  std::erase_if(peers,
-                [&](const PeerId& peer) { return std::find(except.begin(), except.end(), peer) != except.end(); });
+  std::vector<PeerId> peers = candidates(), out = except;  // both may be nearly all members
+  std::sort(out.begin(), out.end());
+  std::erase_if(peers, [&](const PeerId& peer) { return std::binary_search(out.begin(), out.end(), peer); });
   return choose_among(peers);
 }
 
