@@ -22,8 +22,8 @@ constexpr const char* kFirstSwarm = R"(A first swarm:
 
 constexpr const char* kFirstOwnSwarm = R"(A first swarm, of PyTorch loops of your own:
   starling init --task own swarm.yaml
-  starling.join(model, optimizer, config="swarm.yaml")        in the first
-  starling.join(model, optimizer, bootstrap="HOST:PORT")      in every further one
+  starling.join(model, optimizer, config="swarm.yaml")            in the first
+  starling.join(model, optimizer, bootstrap="HOST:7400#TICKET")   in every further one
 
 This program has no LibTorch, which agent, swarm, eval and most of simulate need.)";
 

@@ -69,7 +69,8 @@ void refuse_attached(const ModelConfig& model) {
   if (!model_kind(model.kind).attached) return;
   throw std::runtime_error("swarm.model.kind: attached: a loop of its users' own trains this model (" +
                            std::to_string(model.params) +
-                           " params), not this program; join it from Python with starling.join(model, optimizer, ...)");
+                           " params with padding), not this program. In Python load its file of starling export, and "
+                           "begin a swarm with starling.join(model, optimizer, ...) and a state folder of its own");
 }
 
 void refuse_optimizer(std::string_view kind, const OptimizerConfig& optimizer) {

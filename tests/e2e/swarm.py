@@ -415,7 +415,7 @@ class TapResult(unittest.TestResult):
   def __init__(self):
     super().__init__()
     self.count = 0
-    self.failed_parts = set()
+    self.failed_parts, self.skipped_parts = set(), {}
 
   def line(self, good, test, remark='', details=''):
     self.count += 1
@@ -429,7 +429,10 @@ class TapResult(unittest.TestResult):
 
   def addSkip(self, test, reason):
     super().addSkip(test, reason)
-    self.line(True, test, f' # SKIP {reason}')
+    if hasattr(test, 'test_case'):  # a part
+      self.skipped_parts[test.test_case.id()] = f'{test._subDescription()}: {reason}'
+    else:
+      self.line(True, test, f' # SKIP {reason}')
 
   def addError(self, test, error):
     super().addError(test, error)
@@ -451,6 +454,8 @@ class TapResult(unittest.TestResult):
     super().stopTest(test)
     if test.id() in self.failed_parts:
       self.line(False, test)
+    elif test.id() in self.skipped_parts:
+      self.line(True, test, f' # SKIP in part, {self.skipped_parts[test.id()]}')
 
 
 def describe(error):

@@ -3,10 +3,10 @@
 Runs itself by a Python with torch: this one, or the one that STARLING_PYTORCH names. STARLING_LIBRARY is the library.
 """
 
+import contextlib
 import copy
 import gc
 import importlib.util
-import inspect
 import io
 import itertools
 import json
@@ -142,6 +142,16 @@ class AttachTest(attach_case.Case):
     path.write_text(SCRIPT + text)
     return self.python(path, *arguments, **options)
 
+  @contextlib.contextmanager
+  def but_for_old_torch(self):
+    """What the oldest torch refuses is skipped."""
+    try:
+      yield
+    except (RuntimeError, TypeError) as error:
+      if not torch.__version__.startswith('2.0.'):
+        raise
+      self.skipTest(f'torch {torch.__version__}: {error}')
+
   def address(self, swarm):
     return re.search(r'\S+$', starling._text(starling._C.starling_place, swarm._handle))[0]
 
@@ -152,10 +162,8 @@ class AttachTest(attach_case.Case):
       for name, optimizer_of in OPTIMIZERS.items():
         with self.subTest(f'{make.__name__}, {name}'):
           alone, joined = make(), make()
-          try:
+          with self.but_for_old_torch():
             plain, shared = optimizer_of(alone.parameters()), optimizer_of(joined.parameters())
-          except RuntimeError as error:
-            self.skipTest(f'this torch lacks it: {error}')
           place = self.place(f'{make.__name__} {name}')
           with starling.join(joined, shared, exchange={'share': ['params']}, **place, **ALONE) as swarm:
             for index in range(30):
@@ -168,10 +176,8 @@ class AttachTest(attach_case.Case):
   def test_a_swarm_of_one_trains_in_other_types_as_the_loop_alone(self):
     for dtype in (torch.bfloat16, torch.float16, torch.float64):
       with self.subTest(str(dtype)):
-        try:
+        with self.but_for_old_torch():
           nn.Linear(1, 1).to(dtype)(torch.zeros(1, 1, dtype=dtype))
-        except RuntimeError as error:
-          self.skipTest(f'this torch computes nothing in {dtype} on the CPU: {error}')
         alone, joined, again = (small_model(seed).to(dtype) for seed in (1, 1, 2))
         plain, shared, later = (OPTIMIZERS['sgd'](model.parameters()) for model in (alone, joined, again))
         place = self.place(str(dtype))
@@ -230,10 +236,8 @@ class AttachTest(attach_case.Case):
       self.assertTrue(torch.equal(value, joined.state_dict()[key]), key)
 
   def compiled_models_train_alike(self, backend):
-    try:
+    with self.but_for_old_torch():
       alone, joined = (torch.compile(small_model(), backend=backend) for _ in range(2))
-    except RuntimeError as error:
-      self.skipTest(f'this torch compiles nothing for this Python: {error}')
     plain, shared = (OPTIMIZERS['sgd'](model.parameters()) for model in (alone, joined))
     one_step(alone, plain, 0)
     with starling.join(joined, shared, **self.place(), **ALONE) as swarm:
@@ -481,6 +485,17 @@ print('weights', float(sum(tensor.double().sum() for tensor in model.parameters(
         swarm.step(one_step(again, of_again, index))
     for key, value in whole.state_dict().items():
       self.assertTrue(torch.equal(value, again.state_dict()[key]), key)
+
+  def test_another_optimizer_begins_anew_in_the_folder(self):
+    model = small_model()
+    for kind in ('sgd', 'adamw', 'sgd'):
+      optimizer = OPTIMIZERS[kind](model.parameters())
+      anew = self.assertLogs('starling', 'WARNING') if kind == 'adamw' else contextlib.nullcontext()
+      with anew as logged, starling.join(model, optimizer, **self.place(), **ALONE) as swarm:
+        for index in range(4):
+          self.assertTrue(swarm.step(one_step(model, optimizer, index)))
+      if logged:
+        self.assertIn('another one (SGD in the checkpoint, AdamW here), and begins anew', '\n'.join(logged.output))
 
   def test_a_buffer_of_another_size_does_not_keep_a_loop_from_its_folder(self):
     class Cached(nn.Linear):
@@ -760,8 +775,8 @@ def loss_of(model, batch):
       for loop in loops:
         self.wait_until(lambda: not loop.is_alive(), f'the end of a loop of {name}')
         self.assertEqual((loop.error, loop.agreed), (None, True), name)
-        self.assertGreater(loop.swarm.metrics()['swarm/exchanges'], 20, name)
-      self.assert_near(loops, 1e-6 if 'source' in exchanges[name] else 0.1, name)
+        self.assertGreater(loop.swarm.metrics()['swarm/exchanges'], 5, name)
+      self.assert_near(loops, 0.0 if 'source' in exchanges[name] else 0.1, name)
 
   # ---- a loop that pauses
 
@@ -907,6 +922,8 @@ def loss_of(model, batch):
     self.refused("'3.bias' has values that are not finite", broken)
     self.refused('the optimizer holds a tensor', model, OPTIMIZERS['sgd'](small_model().parameters()))
     self.refused("local_stepz=1: unknown key 'local_stepz' in swarm; did you mean", model, local_stepz=1)
+    self.refused("unknown key 'stat' in swarm.*; or did you mean state=", model, stat='folder')
+    self.refused('init --task own', model, config='nowhere.yaml')
     config = self.folder / 'built-in.yaml'
     config.write_text('swarm: {model: {kind: mlp}}\n')
     self.refused('which .starling agent. trains', model, config=config)
@@ -1000,19 +1017,20 @@ def loss_of(model, batch):
       with self.assertRaisesRegex(starling.SwarmError, 'local_steps: 9 here, 2 there'):
         starling.join(small_model(), bootstrap=self.address(one), local_steps=9, **self.place('two'))
 
-  def test_a_model_that_is_moved_after_join_is_found_by_name(self):
-    def moved(change, pattern):
-      model = small_model()
-      with starling.join(model, **self.place(pattern[:12]), **ALONE) as swarm:
+  def moved(self, change, pattern):
+    model = small_model()
+    with starling.join(model, **self.place(), **ALONE) as swarm:
+      with self.but_for_old_torch():
         change(model)
-        with self.assertRaisesRegex(starling.SwarmError, pattern):
-          for _ in range(3):
-            swarm.step(0.0)
+      with self.assertRaisesRegex(starling.SwarmError, pattern):
+        for _ in range(3):
+          swarm.step(0.0)
 
-    moved(lambda model: model.half(), "'0.weight' is now torch.float16 .* it was torch.float32")
-    if 'assign' not in inspect.signature(nn.Module.load_state_dict).parameters:
-      self.skipTest('this torch has no load_state_dict(assign=True)')
-    moved(
+  def test_a_model_that_is_moved_after_join_is_found_by_name(self):
+    self.moved(lambda model: model.half(), "'0.weight' is now torch.float16 .* it was torch.float32")
+
+  def test_a_model_that_is_assigned_after_join_is_found_by_name(self):
+    self.moved(
       lambda model: model.load_state_dict(small_model(2).state_dict(), assign=True), "'0.weight' is now torch.float32"
     )
 
@@ -1030,6 +1048,13 @@ def loss_of(model, batch):
       named[3].requires_grad_(True)
       for _ in range(5):
         self.assertTrue(swarm.step(0.0))
+
+  def test_what_is_no_loss_and_no_count_is_refused(self):
+    with starling.join(small_model(), **self.place(), **ALONE) as swarm:
+      for wrong in (('x', 1), (0.5, 'a'), (None, 1)):
+        with self.assertRaisesRegex(TypeError, 'takes a number and a count, not'):
+          swarm.step(*wrong)
+      self.assertTrue(swarm.step(0.5, 1))
 
   def test_calls_after_the_end(self):
     swarm = starling.join(small_model(), **self.place(), **ALONE, stop_after=4)

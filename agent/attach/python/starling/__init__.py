@@ -2,6 +2,7 @@
 
 import atexit
 import ctypes
+import difflib
 import io
 import logging
 import os
@@ -39,6 +40,12 @@ def join(model, optimizer=None, **arguments):
   from ._ranks import swarm_class
 
   return swarm_class()(model, optimizer, **arguments)
+
+
+_ARGUMENTS = (
+  *('config', 'bootstrap', 'state', 'listen', 'advertise', 'name', 'share', 'buffers', 'frozen', 'extra', 'alone'),
+  *('labels', 'timeout', 'agent'),
+)
 
 
 def _text(function, handle):
@@ -129,7 +136,12 @@ class Swarm:
     return [self._block, self._momentum.block] if self._momentum else [self._block]
 
   def _begin(self, config, overrides, timeout):
-    self._open(config, overrides)
+    try:
+      self._open(config, overrides)
+    except SwarmError as error:
+      unknown = re.search(r"unknown key '(\w+)' in swarm\b", str(error))
+      near = difflib.get_close_matches(unknown[1], _ARGUMENTS, 1) if unknown else []
+      raise (SwarmError(f'{error}; or did you mean {near[0]}=?') if near else error) from None
     _open.add(self)
     try:
       until = None if timeout is None else time.monotonic() + timeout
@@ -180,7 +192,10 @@ class Swarm:
     if self._block.copied and self._has_turn:
       self._copy_in()
     value = loss.item() if isinstance(loss, torch.Tensor) else loss
-    result = _C.starling_step(self._handle, samples, value, 0)
+    try:
+      result = _C.starling_step(self._handle, samples, value, 0)
+    except ctypes.ArgumentError:
+      raise TypeError(f'step(loss, samples) takes a number and a count, not {loss!r} and {samples!r}') from None
     if result == 0:  # lib.GO
       self.changed = False
       return True
@@ -303,7 +318,7 @@ class Swarm:
       extra = self._extra() if self._extra else None
       self._refuse_unloadable(optimizer, extra)
       exact = {name: copied.tensor for name, copied in self._block.copied.items() if copied.rest is None}
-      state = {'optimizer': optimizer, 'buffers': local, 'extra': extra, 'exact': exact}
+      state = {'optimizer': optimizer, 'kind': self._kind(), 'buffers': local, 'extra': extra, 'exact': exact}
       torch.save({**state, 'followed': bool(self._schedulers)}, saved)
       size = saved.tell()
     finally:  # the agent waits for it
@@ -353,7 +368,10 @@ class Swarm:
   @torch.no_grad()
   def _load_state(self):
     saved = torch.load(io.BytesIO(self._state), weights_only=True)
-    if self._optimizer is not None and saved['optimizer'] is not None:
+    if saved.get('kind', self._kind()) != self._kind():
+      kinds = f'{saved["kind"]} in the checkpoint, {self._kind()} here'
+      self._log.warning('the optimizer is another one (%s), and begins anew; take the one before to restore it', kinds)
+    elif self._optimizer is not None and saved['optimizer'] is not None:
       anew = self._had_turn or saved.get('followed', False)
       self._optimizer.load_state_dict(self._with_settings_of_now(saved['optimizer']) if anew else saved['optimizer'])
       if self._momentum is not None:
@@ -370,6 +388,9 @@ class Swarm:
       copied.tensor.copy_(tensor)
       copied.put()
     self.restored_extra = saved['extra']
+
+  def _kind(self):
+    return None if self._optimizer is None else type(self._optimizer).__name__
 
   def _with_settings_of_now(self, saved):
     """With the learning rate where the schedulers are, which do not go back. Groups may have been added since."""

@@ -17,7 +17,7 @@ _LOOKS_S = (1e-4, 0.02)  # seconds between two looks for a message: the shortest
 _KEPT = 32  # messages in the store; a broadcast holds rank 0 until all have read all but the last few
 _LAST_S = 3.0  # seconds that rank 0 waits for all to read its last message: the store may end with its process
 _CLOSED_EARLY = 'has closed the swarm before finish(): see why its loop ended, and let all ranks end at the same step'
-_STORE_CHECKS = hasattr(dist.Store, 'check') if dist.is_available() else False  # torch 2.0's cannot
+_STORE_CHECKS = dist.is_available() and hasattr(dist.Store, 'check')  # torch 2.0's cannot
 _counted = itertools.count()  # the swarms of this process; all ranks join the same ones
 
 

@@ -11,6 +11,10 @@ FLAGS = re.compile(
 def for_python(text):
   text = re.sub(r'--set (?=[\w.]+=)(?:swarm\.)?', '', text)
   text = re.sub(r'--alone\b', 'alone=True', text)
+  text = text.replace('init --task digits', 'init --task own').replace(', or name the swarm with --swarm ID', '')
+  text = re.sub(
+    r"\('starling init --from \S+ new.yaml'\)", '(a loop that has loaded it, and a state= of its own)', text
+  )
   text = re.sub(r'swarm\.optimizer\.learning_rate(?: \(now [^)]*\))?', "learning rate of the loop's optimizer", text)
   return FLAGS.sub(lambda flag: f'{flag[1].replace("-", "_")}={flag[2] or ""}', text)
 
