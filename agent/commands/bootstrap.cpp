@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -70,15 +69,18 @@ Services begin_services(std::vector<ServedSwarm> served, const StatePlace& home,
 }
 
 // For starling status and those that join; that it cannot be stored is logged.
-void keep_address(const Services& services, const StatePlace& home, const Endpoint& address) {
-  std::set<const StatePlace*> places = {&home};
-  for (const auto& service : services) places.insert(&service->place());
-  for (const StatePlace* place : places) {
-    try {
-      place->store_address(address);
-    } catch (const std::exception& error) {
-      spdlog::warn("starling status needs this registry's address from now on: {}", error.what());
-    }
+void keep_address(const StatePlace& place, const Endpoint& address) {
+  try {
+    place.store_address(address);
+  } catch (const std::exception& error) {
+    spdlog::warn("starling status needs this registry's address from now on: {}", error.what());
+  }
+}
+
+void keep_addresses(const Services& services, const StatePlace& home, const Endpoint& address) {
+  keep_address(home, address);
+  for (const auto& service : services) {
+    if (&service->place() != &home) keep_address(service->place(), address);
   }
 }
 
@@ -143,7 +145,7 @@ int run_registry(const Config& config) {
   Observers observers({&log, &warnings});
   RegistryLog listener(observers);
   Services services = begin_services(std::move(served), *home, self, transport, clock);
-  keep_address(services, *home, self.endpoint);
+  keep_addresses(services, *home, self.endpoint);
   AddressWatch addresses(config.agent, transport.local(), self.endpoint, [&transport] { transport.wake(); });
   spdlog::info("registry {} listens on {}", self.id.short_name(), transport.local().to_string());
   for (const auto& service : services) say_how_to_join(*service, self.endpoint);
@@ -154,7 +156,7 @@ int run_registry(const Config& config) {
     if (const auto change = addresses.take()) {
       if (change->slept > Duration::zero()) spdlog::warn("{}", describe_standstill(change->slept));
       for (const auto& service : services) service->registry().move_to(change->address);
-      keep_address(services, *home, change->address);
+      keep_addresses(services, *home, change->address);
       if (std::exchange(self.endpoint, change->address) != change->address) {
         spdlog::warn("this machine has another address: join with --bootstrap {} from now on",
                      change->address.to_string());

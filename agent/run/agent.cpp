@@ -1,7 +1,6 @@
 #include "agent/run/agent.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
