@@ -17,6 +17,7 @@
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 #include <zmq.hpp>
 
 #include "gossip/limits.h"
@@ -372,16 +373,24 @@ void ZmqTransportImpl::look_at_handshakes() {
   close_unused_links();
 }
 
-// ZeroMQ would knock for ever, several times a second where another process has taken over the port.
+// ZeroMQ would knock for ever, several times a second where another process has taken over the port. A bulk link that
+// takes nothing may be full for minutes; where the control link is not up, it is not either.
 void ZmqTransportImpl::close_unused_links() {
   const TimePoint now = clock.now();
   if (now < next_unused) return;
   next_unused = now + kUnusedLink / 2;
-  for (auto link = links.begin(); link != links.end();) {
-    const auto one = link++;
-    const Link& unused = one->second;
-    if (!unused.pending.empty() || now - unused.taken < kUnusedLink) continue;
-    if ((unused.socket.get(zmq::sockopt::events) & ZMQ_POLLOUT) == 0) close_link(one);
+  const auto unused = [](const Link& link) {
+    return link.pending.empty() && (link.socket.get(zmq::sockopt::events) & ZMQ_POLLOUT) == 0;
+  };
+  std::vector<LinkKey> closed;
+  for (const auto& [key, link] : links) {
+    if (link.channel == Channel::kControl && now - link.taken >= kUnusedLink && unused(link)) closed.push_back(key);
+  }
+  for (LinkKey& key : closed) {
+    close_link(links.find(key));
+    std::get<Channel>(key) = Channel::kBulk;
+    const auto bulk = links.find(key);
+    if (bulk != links.end() && unused(bulk->second)) close_link(bulk);
   }
 }
 
