@@ -105,6 +105,7 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   if (std::string_view(how) == "resumed" && (knows_peers || return_wait == Duration::zero())) {
     options.gather_at_most = return_wait;
   }
+  if (std::string_view(how) == "resumed") options.ended_at = options_.known.finished_at;
   make_sharing();
   stop_.emplace(options.swarm.stop_after, options_.raised_stop);
   look_at_stops(from.steps);
@@ -121,11 +122,14 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   tell_joined();
   const std::string trouble = foreseen_trouble(options.swarm, options_.config.agent.data);
   if (!trouble.empty()) spdlog::warn("{}", trouble);
-  if (stop_->steps() > 0 && from.steps >= stop_->steps()) {
+  const uint64_t stop = stop_->steps();
+  if (stop > 0 && std::max(from.steps, options.ended_at) >= stop) {
     spdlog::warn(
-        "{} of {} steps are taken already (swarm.stop_after): this agent agrees with its peers and ends; "
-        "to go on, start it with --set swarm.stop_after=STEPS; to begin anew, name a new folder with --state",
-        from.steps, stop_->steps());
+        "{} (swarm.stop_after): this agent agrees with its peers and ends; to go on, start it with "
+        "--set swarm.stop_after=STEPS; to begin anew, name a new folder with --state",
+        from.steps >= stop
+            ? fmt::format("{} of {} steps are taken already", from.steps, stop)
+            : fmt::format("the run ended at step {} of the swarm, and this agent's at step {}", stop, from.steps));
   }
 }
 
@@ -267,7 +271,9 @@ void Agent::abandon() {
 void Agent::part(const char* reason) {
   entry_.give_up();
   farewell_.begin(leaving_ ? Duration::zero() : kPartPatience);
-  if (member_notes_ && !leaving_) member_notes_->finished();
+  if (member_notes_ && !leaving_) {
+    member_notes_->finished(rounds_ && rounds_->steps().all_taken() ? rounds_->steps().stop_after() : 0);
+  }
   if (rounds_) parts_.observer.on(Finished{status(), reason, rounds_->settled()});
 }
 

@@ -33,6 +33,7 @@ MemberNotes::MemberNotes(KnownMembers before, Write write, const Membership& mem
       known_(std::move(before)),
       written_(known_) {
   known_.finished = false;
+  known_.finished_at = 0;
 }
 
 // Only members that answered: the list is short, and records can be invented.
@@ -75,8 +76,9 @@ void MemberNotes::tick(uint64_t round) {
   if (!known_.members.empty() && news) write();
 }
 
-void MemberNotes::finished() {
+void MemberNotes::finished(uint64_t stop_after) {
   known_.finished = true;
+  known_.finished_at = stop_after;
   if (!known_.members.empty()) write();
 }
 

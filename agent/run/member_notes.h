@@ -20,7 +20,8 @@ class MemberNotes {
 
   // `round`: this agent's. Writes what is new, at most every few seconds.
   void tick(uint64_t round);
-  void finished();  // the run came to its end: writes that at once
+  // The run came to its end, at this step of the swarm or, 0, for another reason. Writes that at once.
+  void finished(uint64_t stop_after);
 
  private:
   void look(uint64_t round);

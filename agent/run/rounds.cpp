@@ -33,6 +33,7 @@ Rounds::Rounds(const RoundsOptions& options, Trainer& trainer, ModelMemory& mode
       meetings_(options.swarm.exchange.deadline_min, sampler, ending_.settling(), observer),
       sickness_(steps_.recovery(), sharing_, jobs_.checkpoints(), clock, observer) {
   if (options.gather_at_most) gathering_.wait_at_most(*options.gather_at_most);
+  steps_.has_ended_at(options.ended_at);
 }
 
 void Rounds::start(const Progress& from, bool newcomer) {

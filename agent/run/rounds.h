@@ -32,6 +32,7 @@ struct RoundsOptions {
   Duration checkpoint_every{}, evaluate_every{};
   std::function<void()> on_saved;  // control thread, after a save that worked: StateKeeper::model() has changed
   std::optional<Duration> gather_at_most{};  // as Gathering::wait_at_most()
+  uint64_t ended_at = 0;                     // as Stepping::has_ended_at()
   FindPath find_path{};
 };
 

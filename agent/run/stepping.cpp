@@ -52,7 +52,7 @@ void Stepping::go_back(const Progress& to) {
 void Stepping::look_at_swarm() {
   swarm_steps_ = swarm_clock_.steps(progress_.steps, pace_.steps_per_s());
   if (in_step_) swarm_steps_ = std::max(swarm_steps_, progress_.steps);
-  if (run_ended_) swarm_steps_ = std::max(swarm_steps_, stop_after_);
+  if (run_ended_ || stop_after_ <= ended_at_) swarm_steps_ = std::max(swarm_steps_, stop_after_);
   if (!in_step_ || stop_after_ == 0) return;
   const SwarmClock::Tally now = others();
   const bool near_end = left() <= kRoundsApart * local_steps_;

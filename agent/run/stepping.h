@@ -58,6 +58,8 @@ class Stepping {
     stop_after_ = steps;
     run_ended_ = false;
   }
+  // An earlier life came to the end of the run that stopped there, with fewer steps of its own than the swarm perhaps.
+  void has_ended_at(uint64_t stop_after) { ended_at_ = stop_after; }
   uint64_t stop_after() const { return stop_after_; }
   bool all_taken() const { return stop_after_ > 0 && swarm_steps_ >= stop_after_; }
   uint64_t left() const { return stop_after_ > swarm_steps_ ? stop_after_ - swarm_steps_ : UINT64_MAX; }
@@ -99,6 +101,7 @@ class Stepping {
   bool newcomer_ = false, stopped_ = false;
   std::optional<TimePoint> paused_since_;  // the last step before
   bool run_ended_ = false;
+  uint64_t ended_at_ = 0;
   const std::shared_ptr<std::atomic<bool>> stop_;  // the trainer's thread may outlive this object
   std::optional<double> loss_;
   std::optional<double> first_loss_;

@@ -28,6 +28,7 @@ KnownMembers read_known_members(const std::string& folder) {
       std::istringstream(second) >> known.behind;
     } else if (first == "finished") {
       known.finished = true;
+      std::istringstream(second) >> known.finished_at;
     } else if (known.members.size() < kKnownMembersMax) {
       const std::optional<Endpoint> address = Endpoint::parse(first);
       const std::optional<PeerId> id = PeerId::parse(second);
@@ -42,7 +43,7 @@ void write_known_members(const std::string& folder, const KnownMembers& known, F
   std::ostringstream text;
   text << "# The members that this agent has seen alive. It asks them when it starts again.\n";
   text << "together " << known.together << "\nbehind " << known.behind << '\n';
-  if (known.finished) text << "finished\n";
+  if (known.finished) text << "finished " << known.finished_at << '\n';
   for (const KnownMember& member : known.members) text << member.address.to_string() << ' ' << member.id.hex() << '\n';
   write_private_file(path_of(folder), text.str(), files);
 }

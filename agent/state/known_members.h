@@ -24,6 +24,7 @@ struct KnownMembers {
   uint64_t together = 0;             // the first so many lived, or had died minutes before at most
   uint64_t behind = 0;               // rounds that this agent was behind the median of its swarm
   bool finished = false;             // its run came to the end: none of them has to come back
+  uint64_t finished_at = 0;          // swarm.stop_after then; 0: another end, or an older program
   bool operator==(const KnownMembers&) const = default;
 };
 

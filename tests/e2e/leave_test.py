@@ -167,6 +167,21 @@ class Leave(swarm.Case):
     self.assertNotIn('loss', said, 'none was measured')
     self.assertIsNone(again.events('finish')[-1]['loss'])
 
+  def test_a_slow_member_that_starts_again_after_the_end_trains_no_further_alone(self):
+    begins = ['--config', self.quadratic(), '--wait-for', '3', '--set', 'swarm.stop_after=200']
+    fast, slow = ({'environment': {'STARLING_TEST_COMPUTE_MS': str(ms)}} for ms in (10, 40))
+    first = self.agent('first', *begins, **fast)
+    self.wait(lambda: first.last('start'), 'an address')
+    second, last = self.joiner('second', first.address(), **fast), self.joiner('slow', first.address(), **slow)
+    for agent in first, second, last:
+      self.assertEqual(self.wait_end(agent), 0, self.logs())
+    ended = last.last('finish')['steps']
+    self.assertLess(ended, 190, 'the others ended the run')
+    again = self.agent('slow', **slow)
+    self.assertEqual(self.wait_end(again), 0, self.logs())
+    self.assertEqual(again.last('finish')['steps'], ended, again.log())
+    self.assertIn(f"ended at step 200 of the swarm, and this agent's at step {ended}", again.log())
+
   def known(self, agent):
     path = agent.state / 'members'
     return path.read_text() if path.exists() else ''

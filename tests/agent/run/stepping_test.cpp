@@ -39,6 +39,23 @@ TEST_F(RoundParts, ANewcomersLearningRateRampsUp) {
   EXPECT_EQ(newcomer.learning_rate(), grown.learning_rate());
 }
 
+TEST_F(RoundParts, ARunThatHasEndedIsOverUntilItIsProlonged) {
+  swarm_.stop_after = 100;
+  for (const uint64_t ended_at : {0u, 99u, 100u, 400u}) {
+    Stepping steps = make_stepping();
+    steps.start({.steps = 90}, false);
+    steps.has_ended_at(ended_at);
+    steps.look_at_swarm();
+    EXPECT_EQ(steps.all_taken(), ended_at >= 100) << ended_at;
+  }
+  Stepping prolonged = make_stepping();
+  prolonged.set_stop(200);
+  prolonged.start({.steps = 90}, false);
+  prolonged.has_ended_at(100);
+  prolonged.look_at_swarm();
+  EXPECT_FALSE(prolonged.all_taken());
+}
+
 TEST_F(RoundParts, AScheduleStretchesToALaterStop) {
   swarm_.optimizer.schedule = Schedule::kCosine;
   swarm_.stop_after = 100;

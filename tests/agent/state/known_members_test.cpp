@@ -40,6 +40,7 @@ TEST(KnownMembers, AreThereInTheNextLife) {
     known.together = rng.below(static_cast<uint32_t>(count) + 1);
     known.behind = rng.next_u64();
     known.finished = rng.below(2) == 1;
+    known.finished_at = known.finished ? rng.next_u64() : 0;
     write_known_members(folder.path(), known, *disk);
     EXPECT_EQ(read_known_members(folder.path()), known);
   }
