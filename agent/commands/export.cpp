@@ -8,6 +8,7 @@
 #include "agent/commands/flags.h"
 #include "agent/process/trained_model.h"
 #include "agent/state/tensor_file.h"
+#include "agent/train/model_kinds.h"
 
 namespace starling {
 namespace {
@@ -18,8 +19,9 @@ int run_export_command(const ExportOptions& options) {
   write_tensor_file(options.path, file);
   size_t params = 0;
   for (const NamedTensor& tensor : file.tensors) params += tensor.values.size();
-  std::printf("wrote %s: %s, %zu params, step %llu, from %s\n", options.path.c_str(),
-              trained.settings.swarm.model.kind.c_str(), params,
+  const std::string& kind = trained.settings.swarm.model.kind;
+  std::printf("wrote %s: %s, %zu params%s, step %llu, from %s\n", options.path.c_str(), kind.c_str(), params,
+              model_kind(kind).attached ? " that members share (frozen ones are the loop's)" : "",
               static_cast<unsigned long long>(trained.checkpoint.content.meta.steps), trained.checkpoint.path.c_str());
   return 0;
 }

@@ -701,7 +701,8 @@ torch.save(newcomer.state_dict(), 'two.pt')
         swarm.step(one_step(model, optimizer, index))
       self.assertIn('mine', self.program('status', '--state', str(self.folder / 'one')))
     path = self.folder / 'model.pt'
-    self.program('export', '--state', str(self.folder / 'one'), str(path))
+    said = self.program('export', '--state', str(self.folder / 'one'), str(path))
+    self.assertIn("params that members share (frozen ones are the loop's)", said)
     exported = torch.load(path, weights_only=True)
     wanted = {key: value for key, value in model.state_dict().items() if value.is_floating_point()}
     self.assertEqual(list(exported), [name for name, _, _ in swarm._block.slots])
