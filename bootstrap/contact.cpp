@@ -116,7 +116,9 @@ std::string Contact::refusal() const {
 std::string Contact::waiting_for() const {
   const auto waited = std::chrono::duration_cast<std::chrono::seconds>(clock_.now() - started_).count();
   if (asked_.count() == 0) {
-    return "no address to join through; give one of another agent or of a registry with --bootstrap HOST:PORT, or "
+    const std::string own = membership_.self().endpoint.to_string() + " is this agent's own address: ";
+    return (options_.bootstrap.empty() ? "" : own) +
+           "no address to join through; give one of another agent or of a registry with --bootstrap HOST:PORT, or "
            "begin a swarm with settings, --config FILE (starling init writes one)";
   }
   if (refused_by_some()) {
