@@ -103,7 +103,7 @@ void TrustWatch::take_next_ticket() {
   }
 }
 
-// Without what else was in it.
+// For the next life, without an identity that came with it.
 void TrustWatch::keep_ticket(const Ticket& ticket) {
   try {
     place_.keep_admission(ticket);
