@@ -155,6 +155,7 @@ class Twice(certified.Case):
     twin = self.joiner('twin-again', f'127.0.0.1:{self.port}', state=state)
     self.assertEqual(self.wait_end(twin), 1, self.logs())
     self.assertIn('this identity is in use at ' + b.address(), twin.log())
+    self.assertFalse(twin.last('joined'), twin.log())
     self.assertNotIn('took the place', b.log())
 
   def test_a_copy_without_an_address_is_found_by_what_members_hold(self):
