@@ -160,7 +160,6 @@ TEST_F(LinkKeysTest, AMemberThatComesBackIsHeard) {
   }
 }
 
-// Of a holder of the door key that is no member, as in a certified swarm: nothing is heard, and the link is cut.
 // As where a member died and another agent has its port now, which would count strangers without end.
 TEST_F(LinkKeysTest, NobodyKnocksForEverWhereAnotherKeyIs) {
   const auto a = open(keys(2)), b = open(keys(3));
@@ -184,6 +183,7 @@ TEST_F(LinkKeysTest, NobodyKnocksForEverWhereAnotherKeyIs) {
       << counted;
 }
 
+// Of a holder of the door key that is no member, as in a certified swarm: nothing is heard, and the link is cut.
 TEST_F(LinkKeysTest, ALinkWithoutAProofIsCut) {
   const auto reader = open(keys(3));
   const auto door = keys(2);
