@@ -3,6 +3,7 @@
 import atexit
 import ctypes
 import difflib
+import inspect
 import io
 import logging
 import os
@@ -40,12 +41,6 @@ def join(model, optimizer=None, **arguments):
   from ._ranks import swarm_class
 
   return swarm_class()(model, optimizer, **arguments)
-
-
-_ARGUMENTS = (
-  *('config', 'bootstrap', 'state', 'listen', 'advertise', 'name', 'share', 'buffers', 'frozen', 'extra', 'alone'),
-  *('labels', 'timeout', 'agent'),
-)
 
 
 def _text(function, handle):
@@ -140,7 +135,8 @@ class Swarm:
       self._open(config, overrides)
     except SwarmError as error:
       unknown = re.search(r"unknown key '(\w+)' in swarm\b", str(error))
-      near = difflib.get_close_matches(unknown[1], _ARGUMENTS, 1) if unknown else []
+      own = [name for name, one in inspect.signature(Swarm).parameters.items() if one.kind is one.KEYWORD_ONLY]
+      near = difflib.get_close_matches(unknown[1], own, 1) if unknown else []
       raise (SwarmError(f'{error}; or did you mean {near[0]}=?') if near else error) from None
     _open.add(self)
     try:
