@@ -65,6 +65,13 @@ void Codec::apply_all(std::span<const CodecTerm> terms, View x) const {
   }
 }
 
+void Codec::pass(std::span<BlockPass> blocks) const {
+  for (BlockPass& block : blocks) {
+    apply_all(block.terms, block.x);
+    block.size = encode(block.shared ? block.shared(block.x) : ConstView(block.x), block.context, block.out);
+  }
+}
+
 // Piece by piece, so that the sum stays in the nearest cache.
 bool Codec::mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights, size_t element_count,
                  MutableBytes out, PairStats* stats) const {

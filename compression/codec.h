@@ -84,6 +84,16 @@ struct CodecTerm {
   Bytes own, peer;
 };
 
+// One block of a boundary: the terms are added to x, and then the payload of what x holds is written.
+struct BlockPass {
+  View x;
+  std::span<const CodecTerm> terms;
+  std::function<ConstView(ConstView)> shared{};  // what is encoded, made of x; empty: x itself, as always on a device
+  EncodeContext context{};
+  MutableBytes out;              // of payload_bytes_max(x.count)
+  std::optional<size_t> size{};  // what encode() returned
+};
+
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -122,6 +132,12 @@ class Codec {
 
   // Adds all terms, bit for bit as apply() of each in this order does; what they share is read once.
   void apply_all(std::span<const CodecTerm> terms, View x) const;
+
+  // apply_all() and encode() of each block, one after the other; a device does several of them at once. Blocks that
+  // refuse do not keep others from being written. What an exception leaves of x and of the payloads is not defined.
+  virtual void pass(std::span<BlockPass> blocks) const;
+  // A pass should have so many elements if it can, in one block at least: a device is waited for once a pass.
+  virtual size_t pass_elements() const { return 1; }
 
   // Writes the payload of own + sum over i of weights[i] * (peers[i] - own), in the order given: one addition and one
   // multiply each, rounded as apply() does; and what pair(own, out) says of it. False if it is not finite, as it is

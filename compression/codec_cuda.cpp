@@ -1,5 +1,6 @@
 #include "compression/codec_cuda.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -7,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "compression/modulo.h"
 #include "compression/modulo_encode.h"
 #include "compression/modulo_format.h"
 #include "compression/modulo_pairing.h"
@@ -22,14 +24,24 @@ namespace {
 
 using modulo_format::kHeaderBytes;
 
-// Where the GPU leaves its results, in device memory and in their pinned copy: the results, then the payload.
-struct Slot {
-  static constexpr size_t kResultBytes = 64;  // room for ModuloEncoded; keeps the payload aligned
-  static_assert(sizeof(ModuloEncoded) <= kResultBytes);
+constexpr size_t kPassElements = size_t{4} << 20;  // a small part of a pass is its wait
+constexpr size_t kPitch = 64;                      // bytes to which all parts of a call's memory are aligned
 
-  std::byte* base;
-  ModuloEncoded* result() const { return reinterpret_cast<ModuloEncoded*>(base); }
-  std::byte* payload() const { return base + kResultBytes; }
+constexpr size_t padded(size_t bytes) { return (bytes + kPitch - 1) / kPitch * kPitch; }
+
+// A place in device memory and the same in its pinned copy.
+struct Place {
+  std::byte *device, *pinned;
+  Place after(size_t bytes) const { return {device + bytes, pinned + bytes}; }
+};
+
+// What the GPU finds of a block, and behind it the payload without a header.
+constexpr size_t kResultBytes = padded(sizeof(ModuloEncoded));
+struct Slot : Place {
+  explicit Slot(Place place) : Place(place) {}
+  ModuloEncoded* result() const { return reinterpret_cast<ModuloEncoded*>(device); }
+  const ModuloEncoded& fetched() const { return *reinterpret_cast<const ModuloEncoded*>(pinned); }
+  Place payload() const { return after(kResultBytes); }
 };
 
 // Scratch for one call at a time. A call takes the lock, makes the codec's GPU current and puts both back.
@@ -42,8 +54,11 @@ class CudaScratch {
     explicit Use(CudaScratch& scratch) : scratch_(scratch), lock_(scratch.mutex_), current_(scratch.device_id_) {}
     void* stream() const { return scratch_.stream_.handle(); }
     void wait() const { scratch_.stream_.wait(); }
-    Slot device(size_t payload_bytes) { return {scratch_.device_.reserve(Slot::kResultBytes + payload_bytes)}; }
-    Slot pinned(size_t payload_bytes) { return {scratch_.pinned_.reserve(Slot::kResultBytes + payload_bytes)}; }
+    Place reserve(size_t bytes) { return {scratch_.device_.reserve(bytes), scratch_.pinned_.reserve(bytes)}; }
+    void fetch(Place place, size_t bytes) const {  // and all that was asked before
+      cuda::copy_async(place.pinned, place.device, bytes, stream());
+      wait();
+    }
 
    private:
     CudaScratch& scratch_;
@@ -82,99 +97,175 @@ class CudaCodec final : public Codec {
 
   [[nodiscard]] std::optional<size_t> encode(ConstView x, const EncodeContext& context,
                                              MutableBytes out) const override {
-    STARLING_CHECK(x.space == MemorySpace::kCuda);
-    STARLING_CHECK(out.size() == payload_bytes_max(x.count));
-    CudaScratch::Use use(*scratch_);
-    const bool finite = kind_ == CodecKind::kModulo8   ? encode_modulo<8>(use, x, context, out)
-                        : kind_ == CodecKind::kModulo4 ? encode_modulo<4>(use, x, context, out)
-                                                       : encode_dense(use, x, out);
-    return finite ? std::optional(out.size()) : std::nullopt;
+    BlockPass block{.x = {const_cast<float*>(x.data), x.count, x.space}, .terms = {}, .context = context, .out = out};
+    pass({&block, 1});  // without terms it only reads x
+    return block.size;
   }
 
   void apply(float coefficient, Bytes own, Bytes peer, View x) const override {
-    STARLING_CHECK(x.space == MemorySpace::kCuda);
-    STARLING_CHECK(own.size() == payload_bytes_max(x.count) && peer.size() == own.size());
-    if (x.count == 0) return;
+    const CodecTerm term{coefficient, own, peer};
+    const BlockPass block{.x = x, .terms = {&term, 1}, .out = {}};
+    const size_t bytes = bytes_for_terms({&block, 1});
     CudaScratch::Use use(*scratch_);
-    const size_t pitch = (own.size() + Slot::kResultBytes - 1) / Slot::kResultBytes * Slot::kResultBytes;
-    std::byte* const pinned = use.pinned(2 * pitch).payload();
-    std::byte* const device = use.device(2 * pitch).payload();
-    std::memcpy(pinned, own.data(), own.size());
-    std::memcpy(pinned + pitch, peer.data(), peer.size());
-    cuda::copy_async(device, pinned, 2 * pitch, use.stream());
-    launch_apply(use, coefficient, own, peer, device, device + pitch, x);
+    add_terms(use, {&block, 1}, use.reserve(bytes), bytes);
     use.wait();
+  }
+
+  size_t pass_elements() const override { return kPassElements; }
+
+  // Each term is copied to the GPU on its own; one copy brings all payloads back.
+  void pass(std::span<BlockPass> blocks) const override {
+    size_t slots = 0;
+    for (const BlockPass& block : blocks) {
+      STARLING_CHECK(block.x.space == MemorySpace::kCuda && !block.shared);
+      STARLING_CHECK(block.out.size() == payload_bytes_max(block.x.count));
+      slots += slot_bytes(block);
+    }
+    const size_t terms = bytes_for_terms(blocks);
+    CudaScratch::Use use(*scratch_);
+    const Place room = use.reserve(slots + terms);
+    add_terms(use, blocks, room.after(slots), terms);
+    const auto each = [&](const auto& with) {
+      Place place = room;
+      for (BlockPass& block : blocks) {
+        with(block, Slot(place));
+        place = place.after(slot_bytes(block));
+      }
+    };
+    cuda::zero_async(room.device, slots, use.stream());
+    each([&](const BlockPass& block, const Slot& slot) { begin_encode(use, block, slot); });
+    use.fetch(room, slots);
+    each([&](BlockPass& block, const Slot& slot) {
+      block.size = end_encode(use, block, slot) ? std::optional(block.out.size()) : std::nullopt;
+    });
   }
 
  private:
-  bool encode_dense(CudaScratch::Use& use, ConstView x, MutableBytes out) const {
-    const Slot device = use.device(out.size());
-    const Slot pinned = use.pinned(out.size());
-    cuda::zero_async(device.result(), Slot::kResultBytes, use.stream());
-    if (kind_ != CodecKind::kFp32) {
-      const auto cast = kind_ == CodecKind::kBf16 ? f32_to_bf16_cuda : f32_to_fp16_cuda;
-      cast(x.data, x.count, device.payload(), &device.result()->max_abs_bits, use.stream());
-      cuda::copy_async(pinned.base, device.base, Slot::kResultBytes + out.size(), use.stream());
-    } else {
-      max_abs_bits_cuda(x.data, x.count, &device.result()->max_abs_bits, use.stream());
-      cuda::copy_async(pinned.base, device.base, Slot::kResultBytes, use.stream());
-      cuda::copy_async(pinned.payload(), x.data, out.size(), use.stream());
+  static size_t slot_bytes(const BlockPass& block) { return kResultBytes + padded(block.out.size()); }
+
+  static size_t bytes_for_terms(std::span<const BlockPass> blocks) {
+    size_t sum = 0, largest = 0;
+    for (const BlockPass& block : blocks) {
+      for (const CodecTerm& term : block.terms) {
+        sum += term_bytes(term);
+        largest = std::max(largest, term_bytes(term));
+      }
     }
-    use.wait();
-    if (!out.empty()) std::memcpy(out.data(), pinned.payload(), out.size());
-    return std::isfinite(std::bit_cast<float>(pinned.result()->max_abs_bits));
+    return std::max(largest, std::min(sum, cuda_term_bytes_max));
+  }
+  static size_t term_bytes(const CodecTerm& term) { return 2 * padded(term.own.size()); }
+
+  // Each is copied over the bus while the next one is copied to pinned memory.
+  void add_terms(const CudaScratch::Use& use, std::span<const BlockPass> blocks, Place room, size_t room_bytes) const {
+    size_t filled = 0;
+    for (const BlockPass& block : blocks) {
+      for (const CodecTerm& term : block.terms) {
+        STARLING_CHECK(block.x.space == MemorySpace::kCuda);
+        STARLING_CHECK(term.own.size() == payload_bytes_max(block.x.count) && term.peer.size() == term.own.size());
+        if (block.x.count == 0) continue;
+        if (filled + term_bytes(term) > room_bytes) {
+          use.wait();
+          filled = 0;
+        }
+        const Place own = room.after(filled), peer = own.after(padded(term.own.size()));
+        std::memcpy(own.pinned, term.own.data(), term.own.size());
+        std::memcpy(peer.pinned, term.peer.data(), term.peer.size());
+        cuda::copy_async(own.device, own.pinned, term_bytes(term), use.stream());
+        launch_apply(use, term, own.device, peer.device, block.x);
+        filled += term_bytes(term);
+      }
+    }
   }
 
-  template <int kBits>
-  bool encode_modulo(CudaScratch::Use& use, ConstView x, const EncodeContext& context, MutableBytes out) const {
-    const size_t code_bytes = modulo_code_bytes<kBits>(x.count);
-    const Slot device = use.device(code_bytes);
-    const Slot pinned = use.pinned(code_bytes);
-    const auto fetch = [&](size_t payload_bytes) {
-      cuda::copy_async(pinned.base, device.base, Slot::kResultBytes + payload_bytes, use.stream());
-      use.wait();
-      return *pinned.result();
-    };
+  // ---- encode ----
+
+  // With the step that is remembered, if one is: it mostly stays.
+  void begin_encode(const CudaScratch::Use& use, const BlockPass& block, const Slot& slot) const {
+    const ConstView x = block.x;
+    uint32_t* const max_abs_bits = &slot.result()->max_abs_bits;
+    std::byte* const payload = slot.payload().device;
+    switch (kind_) {
+      case CodecKind::kFp32:
+        max_abs_bits_cuda(x.data, x.count, max_abs_bits, use.stream());
+        return cuda::copy_async(payload, x.data, block.out.size(), use.stream());
+      case CodecKind::kBf16: return f32_to_bf16_cuda(x.data, x.count, payload, max_abs_bits, use.stream());
+      case CodecKind::kFp16: return f32_to_fp16_cuda(x.data, x.count, payload, max_abs_bits, use.stream());
+      case CodecKind::kModulo8:
+      case CodecKind::kModulo4:
+        if (const auto exponent = remembered(block.context)) launch_modulo(use, x, *exponent, slot);
+        return;
+      default: break;  // make_cuda_codec() refused it
+    }
+    STARLING_CHECK(!"a codec kind without a CUDA twin");
+  }
+
+  // Writes the payload that was fetched. False: a value is not finite.
+  bool end_encode(const CudaScratch::Use& use, const BlockPass& block, const Slot& slot) const {
+    if (kind_ == CodecKind::kModulo8) return end_modulo(kModuloSteps<8>, use, block, slot);
+    if (kind_ == CodecKind::kModulo4) return end_modulo(kModuloSteps<4>, use, block, slot);
+    if (!block.out.empty()) std::memcpy(block.out.data(), slot.payload().pinned, block.out.size());
+    return std::isfinite(std::bit_cast<float>(slot.fetched().max_abs_bits));
+  }
+
+  static std::optional<int> remembered(const EncodeContext& context) {
+    const auto* memory = static_cast<const ModuloMemory*>(context.memory);
+    return memory != nullptr ? memory->exponent : std::nullopt;
+  }
+
+  void launch_modulo(const CudaScratch::Use& use, ConstView x, int exponent, const Slot& slot) const {
+    const auto encode = kind_ == CodecKind::kModulo8 ? modulo_encode_cuda<8> : modulo_encode_cuda<4>;
+    encode(x.data, x.count, exponent, slot.payload().device, slot.result(), use.stream());
+  }
+
+  bool end_modulo(const ModuloSteps& steps, const CudaScratch::Use& use, const BlockPass& block,
+                  const Slot& slot) const {
+    const ConstView x = block.x;
+    std::optional<int> fetched = remembered(block.context);
     const auto measure = [&] {
-      cuda::zero_async(device.result(), Slot::kResultBytes, use.stream());
-      max_abs_bits_cuda(x.data, x.count, &device.result()->max_abs_bits, use.stream());
-      return std::bit_cast<float>(fetch(0).max_abs_bits);
+      cuda::zero_async(slot.device, kResultBytes, use.stream());
+      max_abs_bits_cuda(x.data, x.count, &slot.result()->max_abs_bits, use.stream());
+      use.fetch(slot, kResultBytes);
+      return std::bit_cast<float>(slot.fetched().max_abs_bits);
     };
     const auto encode_at = [&](int exponent) {
-      cuda::zero_async(device.result(), Slot::kResultBytes, use.stream());
-      modulo_encode_cuda<kBits>(x.data, x.count, exponent, device.payload(), device.result(), use.stream());
-      return fetch(code_bytes);
+      if (fetched != exponent) {
+        cuda::zero_async(slot.device, kResultBytes, use.stream());
+        launch_modulo(use, x, exponent, slot);
+        use.fetch(slot, slot_bytes(block));
+        fetched = exponent;
+      }
+      return slot.fetched();
     };
-    const auto header = modulo_snapshot(kModuloSteps<kBits>, context, measure, encode_at);
+    const auto header = modulo_snapshot(steps, block.context, measure, encode_at);
     if (!header) return false;
-    modulo_format::write_header(*header, out);
-    if (x.count > 0) std::memcpy(out.data() + kHeaderBytes, pinned.payload(), code_bytes);
+    modulo_format::write_header(*header, block.out);
+    const MutableBytes codes = block.out.subspan(kHeaderBytes);
+    if (!codes.empty()) std::memcpy(codes.data(), slot.payload().pinned, codes.size());
     return true;
   }
 
-  void launch_apply(CudaScratch::Use& use, float coefficient, Bytes own, Bytes peer, const std::byte* device_own,
-                    const std::byte* device_peer, View x) const {
+  // ---- apply ----
+
+  void launch_apply(const CudaScratch::Use& use, const CodecTerm& term, const std::byte* own, const std::byte* peer,
+                    View x) const {
     switch (kind_) {
-      case CodecKind::kFp32:
-        return pair_apply_f32_cuda(coefficient, device_own, device_peer, x.count, x.data, use.stream());
-      case CodecKind::kBf16:
-        return pair_apply_bf16_cuda(coefficient, device_own, device_peer, x.count, x.data, use.stream());
-      case CodecKind::kFp16:
-        return pair_apply_fp16_cuda(coefficient, device_own, device_peer, x.count, x.data, use.stream());
-      case CodecKind::kModulo8: return apply_modulo<8>(use, coefficient, own, peer, device_own, device_peer, x);
-      case CodecKind::kModulo4: return apply_modulo<4>(use, coefficient, own, peer, device_own, device_peer, x);
+      case CodecKind::kFp32: return pair_apply_f32_cuda(term.coefficient, own, peer, x.count, x.data, use.stream());
+      case CodecKind::kBf16: return pair_apply_bf16_cuda(term.coefficient, own, peer, x.count, x.data, use.stream());
+      case CodecKind::kFp16: return pair_apply_fp16_cuda(term.coefficient, own, peer, x.count, x.data, use.stream());
+      case CodecKind::kModulo8: return apply_modulo<8>(use, term, own, peer, x);
+      case CodecKind::kModulo4: return apply_modulo<4>(use, term, own, peer, x);
       default: break;  // make_cuda_codec() refused it
     }
     STARLING_CHECK(!"a codec kind without a CUDA twin");
   }
 
   template <int kBits>
-  static void apply_modulo(CudaScratch::Use& use, float coefficient, Bytes own, Bytes peer, const std::byte* device_own,
-                           const std::byte* device_peer, View x) {
-    const ModuloPairing pairing(own, peer);
+  static void apply_modulo(const CudaScratch::Use& use, const CodecTerm& term, const std::byte* own,
+                           const std::byte* peer, View x) {
+    const ModuloPairing pairing(term.own, term.peer);
     STARLING_CHECK(pairing.comparable(kModuloSteps<kBits>));
-    modulo_apply_cuda<kBits>(pairing.factor(coefficient), device_own + kHeaderBytes, pairing.own_shift,
-                             device_peer + kHeaderBytes, pairing.peer_shift, x.count, x.data, use.stream());
+    modulo_apply_cuda<kBits>(pairing.factor(term.coefficient), own + kHeaderBytes, pairing.own_shift,
+                             peer + kHeaderBytes, pairing.peer_shift, x.count, x.data, use.stream());
   }
 
   std::unique_ptr<Codec> host_;

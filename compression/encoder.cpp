@@ -70,11 +70,14 @@ float Encoder::section_rms(size_t section) {
   return scale.rms;
 }
 
-std::optional<size_t> Encoder::encode(size_t block, ConstView x, MutableBytes out) {
-  STARLING_CHECK(snapshots_ > 0 && x.count == layout_.blocks[block].element_count);
-  const EncodeContext context{memories_[block].get(),
-                              [this, section = layout_.blocks[block].section] { return section_rms(section); }};
-  return codec_->encode(x, context, out);
+void Encoder::pass(size_t first, std::span<BlockPass> blocks) {
+  STARLING_CHECK(snapshots_ > 0 && first + blocks.size() <= layout_.blocks.size());
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const Block& block = layout_.blocks[first + i];
+    STARLING_CHECK(blocks[i].x.count == block.element_count);
+    blocks[i].context = {memories_[first + i].get(), [this, section = block.section] { return section_rms(section); }};
+  }
+  codec_->pass(blocks);
 }
 
 void Encoder::learn(size_t block, const PairVerdict& verdict) {

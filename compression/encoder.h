@@ -22,14 +22,12 @@ class Encoder {
   const Layout& layout() const { return layout_; }
   size_t payload_bytes_max(size_t block) const;
 
-  // A new snapshot of these sections, in the layout's order; encode() of its blocks follows. The views must stay
-  // readable until then.
+  // A new snapshot of these sections, in the layout's order; pass() of its blocks follows. The views must stay readable
+  // until then.
   void begin_snapshot(std::vector<ConstView> sections);
 
-  // Writes the payload of one block with the values `x`, and says how many bytes it has. nullopt if x holds a
-  // value that is not finite.
-  // REQUIRES: out.size() == payload_bytes_max(block).
-  [[nodiscard]] std::optional<size_t> encode(size_t block, ConstView x, MutableBytes out);
+  // Codec::pass() of the blocks from `first` on, with what is remembered of each.
+  void pass(size_t first, std::span<BlockPass> blocks);
 
   // How the block went in an exchange that ended, whatever became of the exchange.
   void learn(size_t block, const PairVerdict& verdict);

@@ -11,7 +11,7 @@
 namespace starling {
 
 struct Section {
-  std::string name;  // "params", "momentum"
+  std::string name;  // "params", "state", "momentum"
   size_t element_count = 0;
 };
 

@@ -20,6 +20,7 @@ constexpr bool sound(const ModuloSteps& steps, int bits) {
   const int range = bits - 1;                        // differences are below 2^range steps
   return steps.exponent_gap_max > steps.distance &&  // a pair that met never parts its steps too far to meet again
          steps.exponent_gap_max - 1 < range &&       // the rounding of a step so much coarser does not wrap
+         steps.rise <= range - steps.distance &&     // after a wrap no step is coarser than the distance asks for
          steps.distance < range && steps.cover < range && steps.values <= kQuantisedBits &&
          steps.values - 24 < range;  // a last bit of a float does not wrap
 }
@@ -53,7 +54,7 @@ int next_exponent(const ModuloSteps& steps, PairStatus status, float max_abs_dif
   int next = own;
   if (status != PairStatus::kOk) {  // coarser after a wrap; the coarser of the two if they are too far apart
     const bool wrapped = std::abs(own - peer) <= steps.exponent_gap_max;
-    next = std::max(own, peer) + (!wrapped ? 0 : own == peer ? 1 : steps.rise_apart);
+    next = std::max(own, peer) + (!wrapped ? 0 : own == peer ? steps.rise : steps.rise_apart);
   } else if (max_abs_difference == 0) {
     next = std::max(own - 1, kSmallestRemembered);
   } else {

@@ -6,7 +6,8 @@
 // the same verdict.
 //
 // The step follows the measured distance: the largest difference should take 17 to 32 of the 127 steps of modulo8, and
-// 3 or 4 of the 7 of modulo4. It goes up at once, down one power of two per pairing, and up one on a wrap; steps
+// 3 or 4 of the 7 of modulo4. It goes up at once, and down one power of two per pairing. A wrap tells only that the
+// difference is out of range: both steps rise by `rise`, with which it takes as many steps as it should, or more. Steps
 // farther apart than exponent_gap_max meet at the coarser. A pair that drifts steadily ends with both exponents equal
 // or one apart. If one snapshot is paired several times, the coarsest step wins.
 //
@@ -47,12 +48,13 @@ struct ModuloSteps {
   int cover;             // a fresh block's own values spread over +-2^cover steps
   int distance;          // in the long run the largest difference takes at most 2^distance steps
   int exponent_gap_max;  // of two steps that are compared
-  int rise_apart;        // after a wrap of two unequal steps: how far above the coarser both begin again
+  int rise;              // after a wrap of two equal steps
+  int rise_apart;        // of two unequal ones: how far above the coarser both begin again
 };
 template <int kBits>
-inline constexpr ModuloSteps kModuloSteps{30, 6, 5, 6, 1};
+inline constexpr ModuloSteps kModuloSteps{30, 6, 5, 6, 2, 1};
 template <>
-inline constexpr ModuloSteps kModuloSteps<4>{25, 2, 2, 3, 0};
+inline constexpr ModuloSteps kModuloSteps<4>{25, 2, 2, 3, 1, 0};
 
 }  // namespace starling
 

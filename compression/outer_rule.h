@@ -25,12 +25,15 @@ struct OuterRule {
 // While an entry cannot carry them out of a float's range, no pass over all values has to ask whether it does.
 struct OuterReach { double params = std::numeric_limits<double>::infinity(), momentum = params; };
 
-// Applies one entry of a slice to its params R and its momentum m, in host memory. `factor`: 1, or less for an entry
-// that counts at less than its full size. `norm`: of the entry's values, or more. False, and nothing is changed, if a
-// value of R or m would not be finite: the same on every member, whatever its `reach` is.
+class SliceMath;
+
+// Applies one entry of a slice to its params R and its momentum m, where `math` has them. `factor`: 1, or less for an
+// entry that counts at less than its full size. `norm`: of the entry's values, or more. False, and nothing is changed,
+// if a value of R or m would not be finite: the same on every member, whatever its `reach` is.
 // REQUIRES: the entry passed check(kEntry) for params.size() elements; momentum.size() == params.size() where the rule
 // has momentum, else 0; both finite. `reach` was made by the calls before for the same R and m, or is new.
-[[nodiscard]] bool apply_entry(const OuterRule& rule, const UpdateCodec& codec, float factor, Bytes entry, double norm,
-                               std::span<float> params, std::span<float> momentum, OuterReach* reach);
+[[nodiscard]] bool apply_entry(const SliceMath& math, const OuterRule& rule, const UpdateCodec& codec, float factor,
+                               Bytes entry, double norm, std::span<float> params, std::span<float> momentum,
+                               OuterReach* reach);
 
 }  // namespace starling

@@ -5,6 +5,7 @@
 #include "compression/codec.h"
 #include "compression/dense.h"
 #include "compression/modulo.h"
+#include "compression/slice_math.h"
 #include "compression/update_codec.h"
 #include "compression/update_dense.h"
 #include "compression/update_dgc.h"
@@ -13,12 +14,17 @@
 #include "compression/update_topk.h"
 #ifdef STARLING_CUDA
 #include "compression/codec_cuda.h"
+#include "compression/slice_math_cuda.h"
 #endif
 #include "kernels/check.h"
 #include "kernels/device_failure.h"
 
 namespace starling {
 namespace {
+
+[[maybe_unused]] constexpr const char* kNoCuda =
+    "params on a GPU need a build with CUDA, and this one has none; build with -Dcuda=enabled (nvcc needed), or train "
+    "on the CPU";
 
 std::unique_ptr<Codec> make_host_codec(CodecKind kind) {
   switch (kind) {
@@ -40,9 +46,16 @@ std::unique_ptr<Codec> make_codec(CodecKind kind, MemorySpace space) {
 #ifdef STARLING_CUDA
   return make_cuda_codec(std::move(host));
 #else
-  throw DeviceFailure("codec " + std::string(codec_name(kind)) +
-                      ": params on a GPU need a build with CUDA, and this one has none; build with "
-                      "-Dcuda=enabled (nvcc needed), or train on the CPU");
+  throw DeviceFailure("codec " + std::string(codec_name(kind)) + ": " + kNoCuda);
+#endif
+}
+
+std::unique_ptr<SliceMath> make_slice_math(MemorySpace space) {
+  if (space == MemorySpace::kHost) return std::make_unique<SliceMath>();
+#ifdef STARLING_CUDA
+  return make_cuda_slice_math();
+#else
+  throw DeviceFailure(std::string("shared updates: ") + kNoCuda);
 #endif
 }
 

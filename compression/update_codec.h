@@ -6,9 +6,9 @@
 // Another algebra than Codec: a payload is added, never laid beside a second one, so it need not be antisymmetric and
 // may hold few of the elements. Kind and slice of a payload travel in the message around it.
 //
-// Pure: no clock, no I/O, no threads of its own, and chance from the caller's seed alone. Accumulators, sums and
-// payloads all lie in host memory. Every number that results is the same bits on every machine: float arithmetic in a
-// fixed order, no fused multiply-add.
+// Pure: no clock, no I/O, no threads of its own, and chance from the caller's seed alone. A codec works on
+// host memory; SliceMath does the same work on a GPU. Every number that results is the same bits on
+// every machine: float arithmetic in a fixed order, no fused multiply-add.
 #pragma once
 
 #include <cstddef>

@@ -55,40 +55,35 @@ std::optional<float> scale_of(const LevelFormat& format, std::span<const float> 
       if (std::isfinite(scale)) scale = std::min(largest(), scale);
       break;
   }
-  if (!std::isfinite(scale)) return std::nullopt;
-  scale /= format.codes.levels;
-  const float clamped = static_cast<float>(std::min(scale, static_cast<double>(kUpdateScaleMax)));
-  return clamped < kUpdateScaleMin ? 0.0f : clamped;
+  return level_scale(format.codes, scale);
 }
 
 }  // namespace
 
-// Where the parts of a payload lie.
-struct LevelUpdate::Parts {
-  Parts(const LevelFormat& chosen, const std::byte* bytes, size_t element_count)
-      : format(chosen),
-        count(element_count),
-        block(block_of(chosen, count)),
-        blocks((count + block - 1) / block),
-        scales(bytes + kHeaderBytes),
-        codes(scales + blocks * kScaleBytes) {}
+std::optional<float> level_scale(const LevelCodes& codes, double outermost) {
+  if (!std::isfinite(outermost)) return std::nullopt;
+  const double scale = outermost / codes.levels;
+  const float clamped = static_cast<float>(std::min(scale, static_cast<double>(kUpdateScaleMax)));
+  return clamped < kUpdateScaleMin ? 0.0f : clamped;
+}
 
-  size_t length(size_t b) const { return std::min(block, count - b * block); }
-  const std::byte* codes_of(size_t b) const { return codes + b * format.codes.bytes(block); }
-  bool is_like(const Parts& other) const {
-    return format.codes.bits == other.format.codes.bits && format.codes.levels == other.format.codes.levels &&
-           block == other.block;
-  }
-  float value(size_t i) const {
-    const auto level = static_cast<float>(level_of(format.codes, codes_of(i / block), i % block));
-    return load_scale(scales, i / block) * level;
-  }
+LevelUpdate::Parts::Parts(const LevelFormat& chosen, const std::byte* bytes, size_t element_count)
+    : format(chosen),
+      count(element_count),
+      block(block_of(chosen, count)),
+      blocks((count + block - 1) / block),
+      scales(bytes + kHeaderBytes),
+      codes(scales + blocks * kScaleBytes) {}
 
-  const LevelFormat& format;
-  size_t count, block, blocks;
-  const std::byte* scales;
-  const std::byte* codes;
-};
+bool LevelUpdate::Parts::is_like(const Parts& other) const {
+  return format.codes.bits == other.format.codes.bits && format.codes.levels == other.format.codes.levels &&
+         block == other.block;
+}
+
+float LevelUpdate::Parts::value(size_t i) const {
+  const auto level = static_cast<float>(level_of(format.codes, codes_of(i / block), i % block));
+  return load_scale(scales, i / block) * level;
+}
 
 LevelUpdate::Parts LevelUpdate::parts_of(Bytes payload) const {
   const bool entry = load_u32(payload.data()) == tag_of(entry_);
@@ -99,13 +94,18 @@ size_t LevelUpdate::bytes_max(UpdateRole role, size_t element_count) const {
   return payload_bytes(role == UpdateRole::kEntry ? entry_ : contribution_, element_count);
 }
 
+LevelUpdate::Parts LevelUpdate::begin_payload(UpdateRole role, size_t element_count, MutableBytes out) const {
+  STARLING_CHECK(out.size() == bytes_max(role, element_count));
+  const LevelFormat& format = role == UpdateRole::kEntry ? entry_ : contribution_;
+  const uint32_t header[] = {tag_of(format), static_cast<uint32_t>(element_count)};
+  std::memcpy(out.data(), header, sizeof header);
+  return {format, out.data(), element_count};
+}
+
 std::optional<size_t> LevelUpdate::encode_chosen(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
                                                  const UpdateSupport&, MutableBytes out) const {
-  STARLING_CHECK(out.size() == bytes_max(role, x.size()));
-  const LevelFormat& format = role == UpdateRole::kEntry ? entry_ : contribution_;
-  const uint32_t header[] = {tag_of(format), static_cast<uint32_t>(x.size())};
-  std::memcpy(out.data(), header, sizeof header);
-  const Parts parts(format, out.data(), x.size());
+  const Parts parts = begin_payload(role, x.size(), out);
+  const LevelFormat& format = parts.format;
   std::byte* const scales = out.data() + kHeaderBytes;
   std::byte* const codes = scales + parts.blocks * kScaleBytes;
   // The scales of some blocks, then their codes: no block's codes wait for the end of its scale's arithmetic.

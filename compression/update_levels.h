@@ -18,6 +18,10 @@
 // a float. A scale below kUpdateScaleMin is 0.
 #pragma once
 
+#include <algorithm>
+#include <memory>
+#include <optional>
+
 #include "compression/update_codec.h"
 #include "compression/update_values.h"
 #include "kernels/levels.h"
@@ -50,15 +54,34 @@ class LevelUpdate : public UpdateCodec {
   double norm(Bytes payload) const override;
   void merge(std::span<const UpdateTerm> terms, std::span<float> sum) const override;
 
- protected:
+  // Where the parts of a payload lie.
   struct Parts;
   Parts parts_of(Bytes payload) const;  // REQUIRES: it passed check()
+  // Writes all but the scales and the codes. REQUIRES: as encode().
+  Parts begin_payload(UpdateRole role, size_t element_count, MutableBytes out) const;
 
  private:
   const UpdateKind kind_;
   const LevelFormat contribution_, entry_;
   const UpdateResidual residual_;
 };
+
+struct LevelUpdate::Parts {
+  Parts(const LevelFormat& chosen, const std::byte* bytes, size_t element_count);
+
+  size_t length(size_t b) const { return std::min(block, count - b * block); }
+  const std::byte* codes_of(size_t b) const { return codes + b * format.codes.bytes(block); }
+  bool is_like(const Parts& other) const;
+  float value(size_t i) const;
+
+  const LevelFormat& format;
+  size_t count, block, blocks;
+  const std::byte* scales;
+  const std::byte* codes;
+};
+
+// Of a block: its outermost level stands for so much. nullopt: that is not finite.
+std::optional<float> level_scale(const LevelCodes& codes, double outermost);
 
 // The vote. Members count equally: REQUIRES: merges with equal masses.
 class SignVote final : public LevelUpdate {

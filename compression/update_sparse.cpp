@@ -127,20 +127,31 @@ template <class Values>
 std::optional<size_t> SparseUpdate<Values>::encode_chosen(UpdateRole role, std::span<const float> x,
                                                           const UpdateSeeds& seeds, const UpdateSupport& chosen,
                                                           MutableBytes out) const {
-  const std::vector<uint32_t>& indices = chosen.indices;
+  STARLING_CHECK(!chosen.everywhere);
+  std::vector<float> values(chosen.indices.size());
+  gather(x.data(), reinterpret_cast<const std::byte*>(chosen.indices.data()), values.size(), values.data());
+  return write(role, x.size(), chosen.indices, values, seeds, out);
+}
+
+template <class Values>
+size_t SparseUpdate<Values>::write(UpdateRole role, size_t element_count, std::span<const uint32_t> indices,
+                                   std::span<const float> values, const UpdateSeeds& seeds, MutableBytes out) const {
   const size_t count = indices.size();
-  STARLING_CHECK(out.size() == bytes_max(role, x.size()) && !chosen.everywhere);
-  STARLING_CHECK(count <= elements_max(role, x.size()));
-  const size_t front = write_sparse_indices(indices, coded_for(role, x.size(), count), x.size(), out.data());
-  const auto* bytes = reinterpret_cast<const std::byte*>(indices.data());
-  std::array<float, kUpdatePiece> values;
+  STARLING_CHECK(out.size() == bytes_max(role, element_count) && values.size() == count);
+  STARLING_CHECK(count <= elements_max(role, element_count));
+  const size_t front = write_sparse_indices(indices, coded_for(role, element_count, count), element_count, out.data());
   for (size_t at = 0; at < count; at += kUpdatePiece) {
     const size_t size = std::min(kUpdatePiece, count - at);
-    gather(x.data(), bytes + at * kIndexBytes, size, values.data());
     // choose() found no value that is not finite.
-    STARLING_CHECK(Values::write(out.data() + front, count, at, values.data(), size, seeds.own));
+    STARLING_CHECK(Values::write(out.data() + front, count, at, values.data() + at, size, seeds.own));
   }
   return front + Values::bytes(count);
+}
+
+template <class Values>
+void SparseUpdate<Values>::read_values(const SparseParts& payload, std::span<float> out) const {
+  STARLING_CHECK(out.size() == payload.count());
+  Values::read(payload.values(), out.size(), 0, out.size(), out.data());
 }
 
 template <class Values>

@@ -53,9 +53,21 @@ size_t write_sparse_indices(std::span<const uint32_t> indices, size_t count_max,
 // The `count` elements of largest magnitude, ascending; fewer if the others are zero. nullopt: x is not finite.
 std::optional<std::vector<uint32_t>> largest_elements(std::span<const float> x, size_t count);
 
+// A codec of payloads that hold some of the elements, apart from the format of their values.
+class SparseCodec : public UpdateCodec {
+ public:
+  // How many elements a payload holds at most.
+  virtual size_t elements_max(UpdateRole role, size_t element_count) const = 0;
+  // The payload of these elements, ascending, at most elements_max(). REQUIRES: as encode(); finite values.
+  virtual size_t write(UpdateRole role, size_t element_count, std::span<const uint32_t> indices,
+                       std::span<const float> values, const UpdateSeeds& seeds, MutableBytes out) const = 0;
+  // Of all elements that it holds.
+  virtual void read_values(const SparseParts& payload, std::span<float> out) const = 0;
+};
+
 // What topk, dgc and sketch share: everything but the choice of elements.
 template <class Values>
-class SparseUpdate : public UpdateCodec {
+class SparseUpdate : public SparseCodec {
  public:
   explicit SparseUpdate(const UpdateOptions& options) : options_(options) {}
 
@@ -70,10 +82,11 @@ class SparseUpdate : public UpdateCodec {
   void decode_part(Bytes payload, const UpdateSupport& support, size_t begin, std::span<float> out) const override;
   UpdateSupport support(Bytes payload) const override { return SparseParts(payload).support(); }
   double norm(Bytes payload) const override;
+  size_t write(UpdateRole role, size_t element_count, std::span<const uint32_t> indices, std::span<const float> values,
+               const UpdateSeeds& seeds, MutableBytes out) const override;
+  void read_values(const SparseParts& payload, std::span<float> out) const override;
 
  protected:
-  // How many elements a payload holds at most.
-  virtual size_t elements_max(UpdateRole role, size_t element_count) const = 0;
   // For how many elements the indices of a payload of `count` are coded, at least `count`.
   virtual size_t coded_for(UpdateRole role, size_t element_count, [[maybe_unused]] size_t count) const {
     return elements_max(role, element_count);

@@ -1,4 +1,4 @@
-// Copies from a device to host memory beside what the device computes, and host memory that such copies reach.
+// Copies from a device to host memory beside what the device computes.
 #pragma once
 
 #include <cstddef>
@@ -9,24 +9,8 @@
 
 namespace starling {
 
-// Host memory for floats of `space`; zeros at first. For those of a GPU it is pinned: copies from and to it run at full
-// speed beside all else.
-class StagedFloats {
- public:
-  StagedFloats(size_t count, MemorySpace space);  // throws DeviceFailure: the GPU's driver gives no more
-  ~StagedFloats();
-  StagedFloats(const StagedFloats&) = delete;
-  StagedFloats& operator=(const StagedFloats&) = delete;
-  std::span<float> all() const { return all_; }
-
- private:
-  struct Memory;
-  std::unique_ptr<Memory> memory_;
-  std::span<float> all_;
-};
-
 struct CopyPiece {
-  float* host;     // room for as many
+  float* host;     // room for as many, FloatMemory::Place::kStaging
   ConstView from;  // on the device
 };
 

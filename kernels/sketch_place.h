@@ -1,5 +1,4 @@
-// Where kernels/count_sketch.h puts a block in a row: shared by the host's loops and the GPU's, so that they cannot
-// differ.
+// Where kernels/count_sketch.h puts a block in a row.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators"): the state grows by a step,
-// and each of its values is mixed into 64 even bits. Shared by the host's loops and the GPU's.
+// and each of its values is mixed into 64 even bits.
 #pragma once
 
 #include <cstdint>

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compression/outer_rule.h"
+#include "compression/slice_math.h"
 #include "compression/update_sketch.h"
 #include "kernels/check.h"
 #include "kernels/vector_ops.h"
@@ -88,7 +89,8 @@ class Member {
   void apply() {
     for (size_t s = 0; s < kMembers; ++s) {
       const std::optional<double> norm = codec_->checked_norm(UpdateRole::kEntry, entry_, size_);
-      STARLING_CHECK(norm && apply_entry({}, *codec_, 1, entry_, *norm, slice(params_, s), {}, &reach_[s]));
+      STARLING_CHECK(norm &&
+                     apply_entry(host_slice_math(), {}, *codec_, 1, entry_, *norm, slice(params_, s), {}, &reach_[s]));
       codec_->add(-1, payloads_[s], codec_->support(entry_), slice(accumulator_, s));
     }
   }

@@ -1,7 +1,7 @@
 // Each CUDA twin on device memory, in GB/s of the bytes it must move and as a share of a copy within the device in the
-// same run; exact top-k and the count sketch beside torch, whose times the caller brings; and how much of an exchange
-// is hidden behind compute on another stream.
-//   bench_kernels_cuda [ELEMENTS [REPEATS [TORCH_TOPK_MS TORCH_SKETCH_MS TORCH_UNSKETCH_MS]]]
+// same run; exact top-k beside torch, whose time the caller brings; and how much of an exchange is hidden behind
+// compute on another stream.
+//   bench_kernels_cuda [ELEMENTS [REPEATS [TORCH_TOPK_MS]]]
 // A row that has a goal ends with `met` or `missed`. Over the emulated GPU the times are those of one CPU core.
 #include <algorithm>
 #include <chrono>
@@ -13,14 +13,12 @@
 #include <vector>
 
 #include "kernels/cuda/cast.h"
-#include "kernels/cuda/count_sketch.h"
 #include "kernels/cuda/dense.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/levels.h"
 #include "kernels/cuda/modulo.h"
 #include "kernels/cuda/outer.h"
 #include "kernels/cuda/pair.h"
-#include "kernels/cuda/rice.h"
 #include "kernels/cuda/sparse.h"
 #include "kernels/cuda/top_k.h"
 #include "kernels/cuda/vector_ops.h"
@@ -31,7 +29,6 @@ using namespace starling;
 
 constexpr double kStreamingGoal = 0.85;  // of the copy's GB/s
 constexpr double kTopKGoal = 4;          // times as fast as torch.topk
-constexpr double kSketchGoal = 20;       // times as fast as csvec's operations in torch
 constexpr double kOverlapGoal = 0.90;    // of the shorter of exchange and compute
 constexpr int kCalls = 10;               // before one wait, so that launches cost what they do in use
 
@@ -70,7 +67,7 @@ struct DeviceBench {
     stream.wait();
   }
   size_t scratch_bytes() const {
-    return std::max({top_k_scratch_bytes(count), kRiceScratchBytes, (1 + kSumScratchDoubles) * sizeof(double)});
+    return std::max(top_k_scratch_bytes(count), (1 + kSumScratchDoubles) * sizeof(double));
   }
   float* floats(cuda::Buffer& buffer) const { return reinterpret_cast<float*>(buffer.reserve(4 * count)); }
 
@@ -110,9 +107,7 @@ struct DeviceBench {
     const NesterovStep step{.factor = 1, .momentum = 0.9f, .rate = 1e-6f};
     row("axpy", 12, [&] { axpy_cuda(1e-6f, x, y, count, on); });
     row("squared_norm", 4, [&] { squared_norm_cuda(x, count, sum + 1, sum, on); });
-    row("squared_distance", 8, [&] { squared_distance_cuda(x, y, count, sum + 1, sum, on); });
     row("max_abs", 4, [&] { max_abs_bits_cuda(x, count, result, on); });
-    row("count_nonfinite", 4, [&] { count_nonfinite_cuda(x, count, reinterpret_cast<uint64_t*>(result), on); });
     row("fp32 apply", 16, [&] { pair_apply_f32_cuda(1e-6f, own, peer, count, y, on); });
     row("bf16 encode", 6, [&] { f32_to_bf16_cuda(x, count, own, result, on); });
     row("bf16 decode", 6, [&] { bf16_to_f32_cuda(own, count, y, on); });
@@ -134,73 +129,31 @@ struct DeviceBench {
   void levels() const {
     void* const on = stream.handle();
     const auto* const scales = reinterpret_cast<const float*>(peer);
-    const BlockedLevels int8{{8, 127}, 512}, int4{{4, 7}, 128}, ternary{{2, 1}, 512}, sign{{1, 1}, 512};
-    row("block sums", 4, [&] { block_sums_cuda(x, count, 512, reinterpret_cast<BlockSums*>(own), on); });
-    row("sign encode", 4.125, [&] { levels_encode_cuda(sign, x, count, scales, 1, own, on); });
-    row("ternary encode", 4.25, [&] { levels_encode_cuda(ternary, x, count, scales, 1, own, on); });
+    const BlockedLevels int8{{8, 127}, 512}, int4{{4, 7}, 128};
+    row("block_max_abs", 4, [&] { block_max_abs_cuda(x, count, 512, reinterpret_cast<uint32_t*>(own), on); });
     row("int4 encode", 4.5, [&] { levels_encode_cuda(int4, x, count, scales, 1, own, on); });
     row("int8 encode", 5, [&] { levels_encode_cuda(int8, x, count, scales, 1, own, on); });
     row("int8 decode", 5, [&] { levels_decode_cuda(int8, own, count, scales, y, on); });
     row("int8 axpy", 9, [&] { levels_axpy_cuda(int8, 1e-6f, own, count, scales, x, on); });
-    const auto merge = [&](const BlockedLevels& codec) {  // of four payloads
-      std::vector<LevelTerm> terms;
-      for (size_t t = 0; t < 4; ++t) terms.push_back({1e-6f, peer, own + t * codec.bytes(count)});
-      levels_merge_cuda(codec, terms, y, count, on);
-    };
-    row("bf16 merge of 4", 12, [&] {
-      std::vector<DenseTerm> terms;
-      for (size_t t = 0; t < 4; ++t) terms.push_back({1e-6f, (t < 2 ? own : peer) + t % 2 * 2 * count, true});
-      dense_merge_cuda(terms, y, count, on);
-    });
-    row("int8 merge of 4", 8, [&] { merge(int8); });
-    row("int4 merge of 4", 6, [&] { merge(int4); });
-    row("sign merge of 4", 4.5, [&] { merge(sign); });
-    row("take_signs", 8, [&] { take_signs_cuda(1e-6f, y, count, on); });
+    row("int4 axpy", 8.5, [&] { levels_axpy_cuda(int4, 1e-6f, own, count, scales, x, on); });
+    row("bf16 axpy", 10, [&] { dense_axpy_cuda({1e-6f, own, true}, y, count, on); });
   }
 
-  // The goal needs the other side's time: 0 if nobody measured it.
-  template <class Body>
-  void beside_torch(const char* name, double torch_ms, double goal, const Body& body) const {
-    const double passed = seconds(kCalls, body);
-    std::printf("%-20s %9.4f ms %9.1f M elem/s", name, 1e3 * passed, static_cast<double>(count) / passed / 1e6);
+  // One percent. The goal needs torch's time: 0 if nobody measured it.
+  void top_k(double torch_ms) const {
+    const size_t k = (count + 99) / 100;
+    auto* const indices = reinterpret_cast<uint32_t*>(own);
+    const double passed = seconds(kCalls, [&] { top_k_cuda(x, count, k, scratch, indices, result, stream.handle()); });
+    std::printf("%-20s %9.4f ms %9.1f M elem/s", "top_k 1 %", 1e3 * passed, static_cast<double>(count) / passed / 1e6);
     if (torch_ms <= 0) {
       std::printf("   torch not run\n");
     } else {
       const double times = torch_ms / (1e3 * passed);
-      std::printf("   torch %.4f ms, %.1f times as long  %s\n", torch_ms, times, times >= goal ? "met" : "missed");
+      std::printf("   torch %.4f ms, %.1f times as long  %s\n", torch_ms, times, times >= kTopKGoal ? "met" : "missed");
     }
-  }
-
-  // One percent.
-  void top_k(double torch_ms) const {
-    const size_t k = (count + 99) / 100;
-    auto* const indices = reinterpret_cast<uint32_t*>(own);
-    beside_torch("top_k 1 %", torch_ms, kTopKGoal,
-                 [&] { top_k_cuda(x, count, k, scratch, indices, result, stream.handle()); });
     const double gathered = seconds(kCalls, [&] { gather_cuda(x, own, k, y, stream.handle()); });
     const double added = seconds(kCalls, [&] { scatter_axpy_cuda(1e-6f, own, y, k, x, stream.handle()); });
     std::printf("%-20s %9.4f ms, scatter_axpy %9.4f ms\n", "gather", 1e3 * gathered, 1e3 * added);
-    const double coded = seconds(kCalls, [&] {
-      rice_encode_cuda(indices, k, rice_bits(k, count), count, scratch, peer, reinterpret_cast<uint64_t*>(result),
-                       stream.handle());
-    });
-    std::printf("%-20s %9.4f ms %9.1f M indices/s\n", "rice encode", 1e3 * coded, static_cast<double>(k) / coded / 1e6);
-  }
-
-  // Five rows, together a 20th of the elements; then one percent of these is found.
-  void sketch(double torch_add_ms, double torch_find_ms) const {
-    const SketchShape shape{5, static_cast<uint32_t>(std::max(count / 100, kSketchBlock)), 1};
-    cuda::Buffer table_buffer(cuda::BufferKind::kDevice), lists_buffer(cuda::BufferKind::kDevice);
-    auto* const table = reinterpret_cast<float*>(table_buffer.reserve(shape.cells() * sizeof(float)));
-    std::byte* const lists = lists_buffer.reserve(sketch_scratch_bytes(shape, count));
-    cuda::zero_async(table, shape.cells() * sizeof(float), stream.handle());
-    beside_torch("sketch add", torch_add_ms, kSketchGoal,
-                 [&] { sketch_add_cuda(shape, x, count, lists, table, stream.handle()); });
-    auto* const indices = reinterpret_cast<uint32_t*>(own);
-    beside_torch("sketch find 1 %", torch_find_ms, kSketchGoal, [&] {
-      sketch_estimate_cuda(shape, table, 0, count, y, stream.handle());
-      top_k_cuda(y, count, (count + 99) / 100, scratch, indices, result, stream.handle());
-    });
   }
 
   // As bf16 exchanges do: encode, payload out, two payloads in, apply.
@@ -234,11 +187,9 @@ struct DeviceBench {
 int main(int argc, char** argv) {
   const long long count = argc > 1 ? std::atoll(argv[1]) : 64 << 20;  // far beyond any cache
   const int repeats = argc > 2 ? std::atoi(argv[2]) : 7;
-  const auto torch_ms = [&](int i) { return argc > i ? std::atof(argv[i]) : 0; };
-  if (argc > 6 || count < 16 || repeats < 1) {
-    std::fprintf(stderr,
-                 "usage: bench_kernels_cuda [ELEMENTS (at least 16) [REPEATS [TORCH_TOPK_MS TORCH_SKETCH_MS "
-                 "TORCH_UNSKETCH_MS]]]\n");
+  const double torch_top_k_ms = argc > 3 ? std::atof(argv[3]) : 0;
+  if (argc > 4 || count < 16 || repeats < 1) {
+    std::fprintf(stderr, "usage: bench_kernels_cuda [ELEMENTS (at least 16) [REPEATS [TORCH_TOPK_MS]]]\n");
     return 2;
   }
   if (const std::string missing = cuda::why_no_device(); !missing.empty()) {
@@ -249,8 +200,7 @@ int main(int argc, char** argv) {
   bench.ceiling();
   bench.streaming();
   bench.levels();
-  bench.top_k(torch_ms(3));
-  bench.sketch(torch_ms(4), torch_ms(5));
+  bench.top_k(torch_top_k_ms);
   bench.overlap();
   return 0;
 }

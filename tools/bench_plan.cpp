@@ -7,10 +7,11 @@
 #include <ctime>
 #include <vector>
 
+#include "agent/share/plan_slices.h"
 #include "compression/plan/linear_fit.h"
 #include "compression/plan/plan_judge.h"
+#include "gossip/limits.h"
 #include "gossip/rng.h"
-#include "gossip/updates/plan_slices.h"
 #include "kernels/cast.h"
 #include "kernels/pair.h"
 #include "kernels/vector_ops.h"
@@ -45,7 +46,7 @@ std::vector<PlanSection> draw_layers(Rng& rng) {
 void bench_planning(const char* name, CostForm form, double latency_s, double rate_bytes, bool judged = false,
                     uint32_t members = 8) {
   Rng rng(1);
-  const std::vector<PlanSection> layers = judged ? plan_slices(draw_layers(rng)) : draw_layers(rng);
+  const std::vector<PlanSection> layers = judged ? plan_slices(draw_layers(rng), kUpdateSlicesMax) : draw_layers(rng);
   StepOptions options;
   options.form = form;
   options.members = members;

@@ -13,10 +13,10 @@
 #include "agent/report/format.h"
 #include "agent/report/plan_draw.h"
 #include "agent/report/svg.h"
+#include "agent/share/plan_slices.h"
 #include "compression/plan/comparison.h"
 #include "gossip/clock.h"
 #include "gossip/limits.h"
-#include "gossip/updates/plan_slices.h"
 #include "gossip/updates/update_bundles.h"
 
 namespace starling {
@@ -41,6 +41,9 @@ std::optional<Config> load_swarm(const PlanOptions& options) {
     throw std::runtime_error(
         "a plan needs layers: --config FILE for a built-in model, or --layers FILE with a table "
         "as in configs/layers");
+  }
+  if (options.config_path.empty() && !options.overrides.empty()) {
+    throw std::runtime_error("--set changes a config, and there is none here: add --config FILE");
   }
   if (options.config_path.empty()) return std::nullopt;
   Config config = load_config(options.config_path, options.overrides);
@@ -211,8 +214,9 @@ int run_plan_command(const PlanOptions& options) {
   const StepOptions step = step_options(options, config);
   const LayerTable table = load_layers(options, config);
   const bool is_group = step.form == CostForm::kGroup;
+  const size_t slices = slices_max(config ? config->swarm.exchange : ExchangeConfig());
   const PlanComparison all =
-      compare_plans(is_group ? plan_slices(table.layers) : join_small(table.layers, kSmallSection), step);
+      compare_plans(is_group ? plan_slices(table.layers, slices) : join_small(table.layers, kSmallSection), step);
   uint64_t params = 0;
   for (const PlanSection& layer : table.layers) params += layer.elements;
   const std::string parts = print_count(all.sections.size(), is_group ? "slice" : "layer");

@@ -22,20 +22,6 @@ ExchangeOptions common_options(const ExchangeContext& context) {
   return {context.self, exchange.deadline_min, exchange.deadline_max, static_cast<size_t>(params)};
 }
 
-// Each fragment holds blocks of the params, so there must be as many.
-void check_fragments(const ExchangeContext& context) {
-  const uint32_t fragments = context.swarm.exchange.fragments;
-  const size_t blocks = common_options(context).param_blocks;
-  if (blocks >= fragments) return;
-  const size_t elements = context.encoder.layout().sections[0].element_count;
-  const std::string cut = "swarm.exchange.fragments: " + std::to_string(fragments) + " need as many blocks, and " +
-                          std::to_string(elements) + " params in blocks of " +
-                          std::to_string(context.swarm.exchange.block) + " are " + std::to_string(blocks) + "; write ";
-  constexpr size_t kSmallestBlock = 64;  // of the key `block`
-  const size_t block = elements / fragments;
-  throw std::runtime_error(cut + (block >= kSmallestBlock ? "block: " + std::to_string(block) : "fewer fragments"));
-}
-
 // Of auto: after several steps, and among many, one exchange does not bring agents with different data close enough to
 // learn. That their data differ shows only in the momentum, which travels for that.
 void set_turns(const SwarmConfig& swarm, PairwiseOptions& options) {
@@ -96,6 +82,16 @@ std::unique_ptr<Exchange> settling_in_pairs(std::unique_ptr<Exchange> rounds, co
 
 }  // namespace
 
+void require_blocks(const ExchangeConfig& exchange, size_t elements, size_t blocks) {
+  if (blocks >= exchange.fragments) return;
+  const std::string cut = "swarm.exchange.fragments: " + std::to_string(exchange.fragments) +
+                          " need as many blocks, and " + std::to_string(elements) + " params in blocks of " +
+                          std::to_string(exchange.block) + " are " + std::to_string(blocks) + "; write ";
+  constexpr size_t kSmallestBlock = 64;  // of the key `block`
+  const size_t block = elements / exchange.fragments;
+  throw std::runtime_error(cut + (block >= kSmallestBlock ? "block: " + std::to_string(block) : "fewer fragments"));
+}
+
 ExchangeParts make_exchange(const ExchangeContext& context) {
   const ExchangeConfig& exchange = context.swarm.exchange;
   if (exchange.source == SourceKind::kGradients && context.space != MemorySpace::kHost) {
@@ -105,7 +101,8 @@ ExchangeParts make_exchange(const ExchangeContext& context) {
   switch (exchange.kind) {
     case ExchangeKind::kNone: break;
     case ExchangeKind::kPairwise:
-      check_fragments(context);
+      require_blocks(context.swarm.exchange, context.encoder.layout().sections[0].element_count,
+                     common_options(context).param_blocks);
       parts.exchange = make_pairwise(context, parts);
       break;
     case ExchangeKind::kNeighborhood:

@@ -42,6 +42,9 @@ struct ExchangeParts {
 // Throws std::runtime_error when the settings and the place of the params do not go together.
 ExchangeParts make_exchange(const ExchangeContext& context);
 
+// Each fragment holds blocks of the params. Throws std::runtime_error where there are fewer `blocks` of `elements`.
+void require_blocks(const ExchangeConfig& exchange, size_t elements, size_t blocks);
+
 // Groups and neighborhoods of params (gossip/exchange/pairwise_finalizer.h).
 bool settles_in_pairs(const SwarmConfig& swarm);
 

@@ -1,5 +1,6 @@
 #include "agent/share/shared_model.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -43,8 +44,14 @@ std::optional<Saved> split(std::span<const std::byte> saved) {
 std::vector<TrainerSection> shared_sections(Trainer& trainer, bool carry_momentum) {
   std::vector<TrainerSection> shared;
   for (const TrainerSection& section : trainer.sections()) {
+    const size_t count = section.view.count, params = std::min(section.state_from, count);
     switch (section.kind) {
       case SectionKind::kMixed:
+        shared.push_back({section.name, section.kind, section.view.part(0, params)});
+        if (params < count) {
+          shared.push_back({"state", SectionKind::kAveraged, section.view.part(params, count - params)});
+        }
+        break;
       case SectionKind::kAveraged: shared.push_back(section); break;
       case SectionKind::kLocal:
         if (carry_momentum && section.name == "momentum") shared.push_back(section);
@@ -82,27 +89,24 @@ void SharedModel::learn(const std::vector<BlockLesson>& lessons) {
   for (const BlockLesson& lesson : lessons) encoder_.learn(lesson.block, lesson.verdict());
 }
 
-void SharedModel::apply_block(const std::vector<Delta>& deltas, size_t k, View x) {
-  terms_.clear();
+std::vector<CodecTerm> SharedModel::terms_of(const std::vector<Delta>& deltas, size_t k) {
+  std::vector<CodecTerm> terms;
   for (const Delta& delta : deltas) {
     if (!(delta.blocks[k / 8] >> (k % 8) & 1)) continue;
-    terms_.push_back({delta.coefficient, delta.own[k].span(), delta.peer[k].span()});
+    terms.push_back({delta.coefficient, delta.own[k].span(), delta.peer[k].span()});
   }
-  encoder_.codec().apply_all(terms_, x);
+  return terms;
 }
 
 void SharedModel::apply(const Decided& decided) {
   learn(decided.lessons);
   if (decided.deltas.empty()) return;
   const std::vector<Block>& blocks = encoder_.layout().blocks;
-  for (size_t k = 0; k < blocks.size(); ++k) apply_block(decided.deltas, k, view_of(blocks[k]));
+  for (size_t k = 0; k < blocks.size(); ++k) {
+    encoder_.codec().apply_all(terms_of(decided.deltas, k), view_of(blocks[k]));
+  }
   if (rule_) rule_->after_mix(sections_[0].view);
   trainer_.params_changed();
-}
-
-ConstView SharedModel::what_is_shared(const Block& block, View x) {
-  if (sections_[block.section].kind != SectionKind::kMixed) return x;
-  return source_->shared(block.section, block.offset, x);
 }
 
 // With a rule, applying and encoding are two passes, because the rule sees the whole model in between.
@@ -113,7 +117,7 @@ void SharedModel::follow_rule(Decided& decided) {
   trainer_.params_changed();
 }
 
-// Block by block, so that a block is encoded while its values are still in the cache.
+// On the host block by block, so that a block is encoded while its values are still in the cache.
 SharedModel::Encoded SharedModel::apply_and_encode(Decided& decided, Snapshot* snapshot, bool measure) {
   if (rule_) follow_rule(decided);
   learn(decided.lessons);
@@ -122,16 +126,9 @@ SharedModel::Encoded SharedModel::apply_and_encode(Decided& decided, Snapshot* s
   const std::vector<Block>& blocks = encoder_.layout().blocks;
   snapshot->blocks.resize(blocks.size());
   encoder_.begin_snapshot(views());
-  for (size_t k = 0; k < blocks.size(); ++k) {
-    const View x = view_of(blocks[k]);
-    apply_block(decided.deltas, k, x);
-    for (Delta& delta : decided.deltas) delta.own[k] = delta.peer[k] = {};  // room for this block's new payload
-    const size_t size_max = encoder_.payload_bytes_max(k);
-    const std::shared_ptr<std::byte[]> storage(new std::byte[size_max]);
-    const std::optional<size_t> size = encoder_.encode(k, what_is_shared(blocks[k], x), {storage.get(), size_max});
-    encoded.healthy = encoded.healthy && size;
-    const std::span<const std::byte> payload(storage.get(), size.value_or(0));
-    snapshot->blocks[k] = {storage, payload.data(), payload.size(), xxh3_64(payload)};
+  for (size_t first = 0, end = 0; first < blocks.size(); first = end) {
+    end = end_of_pass(first);
+    encoded.healthy &= pass(first, end, decided.deltas, *snapshot);
   }
   if (!decided.deltas.empty()) trainer_.params_changed();
   const View params = sections_[0].view;
@@ -140,6 +137,40 @@ SharedModel::Encoded SharedModel::apply_and_encode(Decided& decided, Snapshot* s
     encoded.projection = project(params);
   }
   return encoded;
+}
+
+size_t SharedModel::end_of_pass(size_t first) const {
+  const std::vector<Block>& blocks = encoder_.layout().blocks;
+  const size_t most = encoder_.codec().pass_elements();
+  size_t end = first + 1, elements = blocks[first].element_count;
+  while (end < blocks.size() && elements + blocks[end].element_count <= most) elements += blocks[end++].element_count;
+  return end;
+}
+
+// False: something is not finite. What the deltas hold of these blocks is freed: room for the payloads of the next.
+bool SharedModel::pass(size_t first, size_t end, std::vector<Delta>& deltas, Snapshot& snapshot) {
+  std::vector<std::vector<CodecTerm>> terms;
+  std::vector<UnsetBytes> rooms;
+  std::vector<BlockPass> passes(end - first);
+  for (size_t k = first; k < end; ++k) {
+    const Block& block = encoder_.layout().blocks[k];
+    BlockPass& one = passes[k - first];
+    one.x = view_of(block);
+    one.terms = terms.emplace_back(terms_of(deltas, k));
+    one.out = rooms.emplace_back(encoder_.payload_bytes_max(k)).span();
+    if (!source_->follows_rounds() || sections_[block.section].kind != SectionKind::kMixed) continue;
+    one.shared = [this, &block](ConstView x) { return source_->shared(block.section, block.offset, x); };
+  }
+  encoder_.pass(first, passes);
+  bool healthy = true;
+  for (size_t k = first; k < end; ++k) {
+    for (Delta& delta : deltas) delta.own[k] = delta.peer[k] = {};
+    const std::optional<size_t> size = passes[k - first].size;
+    healthy &= size.has_value();
+    snapshot.blocks[k] = rooms[k - first].first(size.value_or(0));
+    snapshot.blocks[k].checksum = xxh3_64(snapshot.blocks[k].span());
+  }
+  return healthy;
 }
 
 std::vector<std::byte> SharedModel::save() const {

@@ -61,8 +61,9 @@ class SharedModel final : public ModelMemory {
   View view_of(const Block& block);
   std::vector<ConstView> views() const;
   void learn(const std::vector<BlockLesson>& lessons);
-  void apply_block(const std::vector<Delta>& deltas, size_t k, View x);
-  ConstView what_is_shared(const Block& block, View x);
+  static std::vector<CodecTerm> terms_of(const std::vector<Delta>& deltas, size_t k);
+  size_t end_of_pass(size_t first) const;  // the block behind the last that is encoded with `first`
+  bool pass(size_t first, size_t end, std::vector<Delta>& deltas, Snapshot& snapshot);
   void follow_rule(Decided& decided);
 
   Trainer& trainer_;
@@ -70,7 +71,6 @@ class SharedModel final : public ModelMemory {
   Encoder encoder_;
   std::unique_ptr<Source> source_;
   std::unique_ptr<LocalRule> rule_;  // null: none
-  std::vector<CodecTerm> terms_;     // of the block being applied
 };
 
 }  // namespace starling

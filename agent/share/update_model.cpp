@@ -8,6 +8,9 @@
 #include <type_traits>
 #include <utility>
 
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
 #include "gossip/limits.h"
 #include "gossip/net/hash.h"
 #include "kernels/check.h"
@@ -116,16 +119,46 @@ std::optional<SliceState> take_log(SavedReader& from, uint32_t slice) {
   return from.ok() ? std::optional(state) : std::nullopt;
 }
 
+// Why it has no room for so much; empty: it has. The trainer takes its own memory in its first steps.
+std::string why_no_room_on_device(size_t bytes) {
+  const size_t free = free_device_bytes();
+  if (bytes <= free / 4) return "";
+  const auto in_gb = [](size_t count) { return static_cast<double>(count) / 1e9; };
+  return fmt::format("it would take {:.1f} of the {:.1f} GB that this GPU has free", in_gb(bytes), in_gb(free));
+}
+
+// Where the params lie, or on the host; then that is logged.
+std::unique_ptr<SliceMath> math_for(ConstView params, const ExchangeConfig& exchange, const UpdateCodec& running) {
+  if (params.space == MemorySpace::kHost) return make_slice_math(params.space);
+  std::string why = "swarm.exchange.update.pipeline sends from there";
+  if (!exchange.update_pipeline) {
+    std::unique_ptr<SliceMath> math = make_slice_math(params.space);
+    const size_t whole = params.count * sizeof(float), vectors = exchange.outer_momentum > 0 ? 3 : 2;
+    const size_t of_calls = 3 * whole / slices_max(exchange);
+    why = math->takes(running) ? why_no_room_on_device(vectors * whole + of_calls)
+                               : fmt::format("the codec {} runs on the CPU alone", update_name(exchange.update.kind));
+    if (why.empty()) return math;
+  }
+  spdlog::info("the replica of the model stays in host memory, and each exchange copies the model there and back: {}",
+               why);
+  return make_slice_math(MemorySpace::kHost);
+}
+
 }  // namespace
 
 UpdateModel::UpdateModel(Trainer& trainer, const ExchangeConfig& exchange)
     : trainer_(trainer),
       params_(trainer.params()),
-      on_host_(params_.space == MemorySpace::kHost),
       outer_{static_cast<float>(exchange.outer_momentum), static_cast<float>(exchange.outer_rate)},
       running_(make_update_codec(exchange.update)),
       exact_(make_update_codec({})),
-      staged_(on_host_ ? 0 : params_.count, params_.space) {
+      math_(math_for(params_, exchange, *running_)),
+      stages_(params_.space != math_->space()),
+      replica_(math_->space(), params_.count),
+      momentum_(math_->space(), outer_.has_momentum() ? params_.count : 0),
+      accumulator_(math_->space(), params_.count),
+      velocity_(math_->space(), running_->velocity().used ? params_.count : 0),
+      staged_(params_.space, stages_ ? params_.count : 0, FloatMemory::Place::kStaging) {
   for (const TrainerSection& section : trainer.sections()) {
     if (section.kind != SectionKind::kAveraged || section.view.count == 0) continue;
     throw std::runtime_error("the model's section '" + section.name +
@@ -134,37 +167,33 @@ UpdateModel::UpdateModel(Trainer& trainer, const ExchangeConfig& exchange)
   }
   const std::array sizes = {params_.count};
   slices_ = cut_slices(sizes, slices_max(exchange));
-  replica_.resize(params_.count);
-  accumulator_.resize(params_.count);
-  if (running_->velocity().used) velocity_.resize(params_.count);
-  if (outer_.has_momentum()) momentum_.resize(params_.count);
   adopt_params();
 }
 
 void UpdateModel::fill_x() {
-  if (!on_host_) copy_to_host(params_, staged_.all().data());
+  if (stages_) copy(params_, staged_.view());
 }
 
 void UpdateModel::show_x() {
-  if (!on_host_) copy_from_host(staged_.all().data(), params_);
+  if (stages_) copy(staged_.view(), params_);
   trainer_.params_changed();
 }
 
 void UpdateModel::replica_to_trainer() {
-  copy_from_host(replica_.data(), params_);
+  copy(replica_.view(), params_);
   trainer_.params_changed();
 }
 
-void UpdateModel::adopt_params() { copy_to_host(params_, replica_.data()); }
+void UpdateModel::adopt_params() { copy(params_, replica_.view()); }
 
 std::vector<std::byte> UpdateModel::save() const {
   if (replicas_ == nullptr) return {};
   Writer out;
   out.append(kMark);
   out.put(static_cast<uint32_t>(slices_.size()));
-  out.put(xxh3_128(std::as_bytes(std::span(replica_))));
+  out.put(xxh3_128(std::as_bytes(HostValues(replica_.view()).all())));
   for (const SliceReplica& replica : replicas_->all()) put_log(out, replica);
-  out.append(std::as_bytes(std::span(momentum_)));
+  out.append(std::as_bytes(HostValues(momentum_.view()).all()));
   return out.take();
 }
 
@@ -183,10 +212,10 @@ bool UpdateModel::load(std::span<const std::byte> saved) {
     if (!state) return false;
     states.push_back(std::move(*state));
   }
-  const std::span<const std::byte> momentum = from.take_bytes(momentum_.size() * sizeof(float));
+  const std::span<const std::byte> momentum = from.take_bytes(momentum_.all().size_bytes());
   if (!from.at_end()) return false;
-  if (!momentum.empty()) std::memcpy(momentum_.data(), momentum.data(), momentum.size());
-  replica_ = std::move(params);
+  copy_from_host(momentum.data(), momentum_.view());
+  copy_from_host(params.data(), replica_.view());
   restored_ = std::move(states);
   return true;
 }

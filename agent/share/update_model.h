@@ -2,6 +2,10 @@
 // agent has learned and no log counts. The trainer holds x = R, or R + what no log counts,
 // + the drift of its steps.
 //
+// R, m and the accumulator lie where the trainer's params lie: a boundary copies payloads over a GPU's bus, and the
+// slice that it audits. They stay in host memory in three cases: the codec has no loops for the GPU (SliceMath), parts
+// are sent while backward goes on, or the GPU has little room.
+//
 // R and m are the swarm's: checkpoints keep them, with where the logs stand. The accumulator is this process's own:
 // what it holds may have been counted by the time that another process begins.
 #pragma once
@@ -13,10 +17,11 @@
 
 #include "agent/share/model_memory.h"
 #include "agent/train/trainer.h"
+#include "compression/slice_math.h"
 #include "compression/update_codec.h"
 #include "gossip/exchange/options.h"
 #include "gossip/updates/update_replicas.h"
-#include "kernels/copy_lane.h"
+#include "kernels/transfer.h"
 
 namespace starling {
 
@@ -27,14 +32,14 @@ class UpdateModel final : public ModelMemory {
   UpdateModel(Trainer& trainer, const ExchangeConfig& exchange);
 
   const std::vector<SliceRange>& slices() const { return slices_; }
-  SliceMemory memory() { return {replica_, momentum_, accumulator_, velocity_}; }
-  UpdateCodecs codecs() const { return {running_.get(), exact_.get()}; }
+  SliceMemory memory() { return {replica_.all(), momentum_.all(), accumulator_.all(), velocity_.all()}; }
+  UpdateCodecs codecs() const { return {running_.get(), exact_.get(), math_.get()}; }
   const OuterRule& outer() const { return outer_; }
 
-  // Where boundaries read R + drift and leave R: the trainer's params, or host memory for those of a device.
-  std::span<float> x() { return on_host_ ? params_of_trainer() : staged_.all(); }
+  // Where boundaries read R + drift and leave R, in the replica's space: the trainer's params, or a copy of them.
+  std::span<float> x() { return stages_ ? staged_.all() : params_of_trainer(); }
   // x(), where steps that are told of part by part put what lies on a device; empty: the params are read in place.
-  std::span<float> landing() { return on_host_ ? std::span<float>() : x(); }
+  std::span<float> landing() { return stages_ ? x() : std::span<float>(); }
   void fill_x();              // from the trainer. Worker, as all below
   void show_x();              // to the trainer
   void replica_to_trainer();  // x = R
@@ -60,12 +65,13 @@ class UpdateModel final : public ModelMemory {
 
   Trainer& trainer_;
   const View params_;
-  const bool on_host_;
   const OuterRule outer_;
-  std::unique_ptr<UpdateCodec> running_, exact_;
+  const std::unique_ptr<UpdateCodec> running_, exact_;
+  const std::unique_ptr<SliceMath> math_;
+  const bool stages_;  // the params lie on a device, the replica in host memory
   std::vector<SliceRange> slices_;
-  std::vector<float> replica_, momentum_, accumulator_, velocity_;
-  StagedFloats staged_;  // none on the host
+  FloatMemory replica_, momentum_, accumulator_, velocity_;
+  FloatMemory staged_;  // none if nothing is staged
   std::vector<SliceState> restored_;
   const UpdateReplicas* replicas_ = nullptr;
 };

@@ -93,8 +93,8 @@ void UpdateSharing::shared(bool waits) {
 
 void UpdateSharing::tick() {
   if (!waiting_) return;
-  if (group_.under_way()) return group_.keep_up(model_.x());
-  waiting_ = false;
+  if (group_.under_way() && !stopped_) return group_.keep_up(model_.x());
+  waiting_ = stopped_ = false;
   if (!group_.missed()) look_at_progress();
   if (std::exchange(planned_, false)) think();
   at_replica_ = true;
@@ -104,7 +104,7 @@ void UpdateSharing::tick() {
 void UpdateSharing::stop_waiting() {
   if (!waiting_) return;
   planned_ = false;  // the round tells nothing of the plan
-  group_.abandon();
+  stopped_ = true;
 }
 
 // What is evaluated and saved before the steps is the replica. Where a round has one step, its gradient belongs to R.

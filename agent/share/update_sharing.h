@@ -60,7 +60,7 @@ class UpdateSharing final : public Sharing {
   Worker& worker_;
   const Clock& clock_;
   const bool several_steps_;  // a round has, so that some can be left out
-  bool waiting_ = false, catching_up_ = true;
+  bool waiting_ = false, stopped_ = false, catching_up_ = true;
   bool at_replica_ = false;  // training waited for the round, and x is its end's R
   Duration late_{};
   std::optional<TimePoint> began_;  // to share

@@ -10,7 +10,7 @@ namespace starling {
 
 PartCopies::PartCopies(std::unique_ptr<CopyLane> lane, size_t parts, MemorySpace space, const Clock& clock,
                        std::function<void()> wake)
-    : lane_(std::move(lane)), clock_(clock), wake_(std::move(wake)), bad_(parts, space) {
+    : lane_(std::move(lane)), clock_(clock), wake_(std::move(wake)), bad_(space, parts, FloatMemory::Place::kStaging) {
   STARLING_CHECK(lane_ != nullptr);
 }
 

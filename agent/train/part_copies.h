@@ -11,6 +11,7 @@
 #include "agent/train/trainer.h"
 #include "gossip/clock.h"
 #include "kernels/copy_lane.h"
+#include "kernels/transfer.h"
 
 namespace starling {
 
@@ -41,7 +42,7 @@ class PartCopies {
   std::unique_ptr<CopyLane> lane_;  // null: stopped
   const Clock& clock_;
   const std::function<void()> wake_;
-  StagedFloats bad_;                   // by part
+  FloatMemory bad_;                    // by part
   const LocalSteps* steps_ = nullptr;  // null: between steps
   std::vector<Part> under_way_;        // of this step, in the order in which they were begun
   std::string stopped_because_;

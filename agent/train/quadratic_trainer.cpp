@@ -88,7 +88,7 @@ std::vector<TrainerSection> QuadraticTrainer::sections() {
   const auto view_of = [](std::vector<float>& values) {
     return View{values.data(), values.size(), MemorySpace::kHost};
   };
-  std::vector<TrainerSection> sections = {{"params", SectionKind::kMixed, view_of(params_)}};
+  std::vector<TrainerSection> sections = {{"params", SectionKind::kMixed, view_of(params_), options_.shape.state_from}};
   if (!momentum_.empty()) sections.push_back({"momentum", SectionKind::kLocal, view_of(momentum_)});
   return sections;
 }

@@ -16,6 +16,7 @@ struct QuadraticShape {
   double curvature = 1;  // of the loss; the swarm's optimum is the mean of the targets weighted by it
   uint64_t samples = 1;  // how much data it says to have, for `weight: data`
   std::shared_ptr<const double> rate_factor{};  // on the learning rate of each step, as it is then; null: 1
+  size_t state_from = SIZE_MAX;                 // as TrainerSection says
 };
 
 struct QuadraticOptions {

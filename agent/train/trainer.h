@@ -29,6 +29,7 @@ struct TrainerSection {
   std::string name;
   SectionKind kind = SectionKind::kMixed;
   View view;
+  size_t state_from = SIZE_MAX;  // of kMixed: the elements from here on are state as of kAveraged
 };
 
 // A run of params that are as the step leaves them while backward still computes others. They may be read until the
@@ -41,16 +42,16 @@ struct FinalPart {
 struct LocalSteps {
   uint32_t count = 1;
   double learning_rate = 0;
-  ConstView correction;  // added to the gradient of each step, where params are; count 0: none. Stays readable
-  // until the trainer is idle Of one step without correction: called for each part as it becomes final, on the
-  // trainer's thread. If it returns true, that thread wakes the trainer's owner, as it does when the step has ended. No
-  // part is told twice; what backward never reaches, or is not finite, is not told. A trainer that cannot say (with
-  // AdamW) tells of none and says why
-  // (early_send_blocked_reason()). Empty: not wanted. If the step is then not finite, what was told
-  // has been stepped all the same, momentum too: a caller that asks for parts takes the params from elsewhere.
+  // Added to the gradient of each step, where params are; count 0: none. Stays readable until the trainer is idle.
+  ConstView correction;
+  // Of one step without correction: called for each part as it becomes final, on the trainer's thread. If it returns
+  // true, that thread wakes the trainer's owner, as it does when the step has ended. No part is told twice; what
+  // backward never reaches, or is not finite, is not told. A trainer that cannot say (with AdamW) tells of none, and
+  // early_send_blocked_reason() says why. Empty: not wanted. If the step is then not finite, what was told has been
+  // stepped all the same, momentum too: a caller that asks for parts takes the params from elsewhere.
   std::function<bool(const FinalPart&)> on_final{};
   // With on_final and params on a device: host memory for all of them, where each part lies when it is told of.
-  // Nothing is written there when the steps have ended. Pinned, or the copies hold up the steps (kernels/copy_lane.h).
+  // Nothing is written there when the steps have ended. Pinned, or the copies hold up the steps (FloatMemory).
   std::span<float> landing{};
   // Asked between two steps, on the trainer's thread: true ends these steps early. Empty: never. A trainer that
   // computes all of them at once need not ask.

@@ -9,9 +9,7 @@
 #include "compression/update_sketch.h"
 #include "gossip/net/hash.h"
 #include "gossip/updates/update_parts.h"
-#include "kernels/cast.h"
 #include "kernels/check.h"
-#include "kernels/pair.h"
 
 namespace starling {
 namespace {
@@ -40,6 +38,8 @@ SliceReplica::SliceReplica(const PeerId& self, uint64_t generation, const SliceM
                            const UpdateCodecs& codecs)
     : self_(self), generation_(generation), memory_(memory), rule_(rule), codecs_(codecs), sent_(memory.params.size()) {
   STARLING_CHECK(memory.accumulator.size() == size());
+  STARLING_CHECK(math().takes(*codecs.running) && math().takes(*codecs.exact));
+  STARLING_CHECK(math().space() == MemorySpace::kHost || (memory.velocity.empty() && !codecs.running->tables()));
   STARLING_CHECK(memory.momentum.size() == (rule.has_momentum() ? size() : 0));
   STARLING_CHECK(memory.velocity.size() == (codecs.running->velocity().used ? size() : 0));
 }
@@ -52,20 +52,18 @@ void SliceReplica::restore(const SliceState& state) {
 
 void SliceReplica::resume_with_residual(std::span<float> x) {
   STARLING_CHECK(x.size() == size() && memory_.velocity.empty());
-  for (size_t i = 0; i < x.size(); ++i) x[i] += memory_.accumulator[i];
+  math().add(memory_.accumulator, x);
   from_rest_ = true;
 }
 
 bool SliceReplica::add_drift(std::span<const float> x, bool round, float scale) {
   STARLING_CHECK(x.size() == size());
-  const std::span<const std::byte> bytes = std::as_bytes(x);
-  if (!all_finite_f32(bytes.data(), x.size())) return false;
+  if (!math().all_finite(x)) return false;
   const std::span<float> velocity = memory_.velocity;
   if (velocity.empty()) {
-    const std::span<const std::byte> params = std::as_bytes(memory_.params);
     // accumulator + (x - (R + accumulator)). What the accumulator held below half a unit of R's last bit is gone.
-    if (std::exchange(from_rest_, false)) std::fill(memory_.accumulator.begin(), memory_.accumulator.end(), 0.0f);
-    pair_apply_f32(scale, params.data(), bytes.data(), x.size(), memory_.accumulator.data());
+    if (std::exchange(from_rest_, false)) math().clear(memory_.accumulator);
+    math().add_change(scale, memory_.params, x, memory_.accumulator);
     return true;
   }
   const float momentum = codecs_.running->velocity().momentum;
@@ -92,7 +90,7 @@ void SliceReplica::apply(const LoggedEntry& logged) {
   const UpdateCodec* codec = codecs_.of(entry.codec);
   const OuterRule rule = logged.quiet ? OuterRule{0, rule_.rate} : rule_;
   const std::span<float> momentum = logged.quiet ? std::span<float>() : memory_.momentum;
-  const bool taken = apply_entry(rule, *codec, logged.factor, logged.payload.span(),
+  const bool taken = apply_entry(math(), rule, *codec, logged.factor, logged.payload.span(),
                                  static_cast<double>(logged.recent.norm), memory_.params, momentum, &reach_);
   const float factor = taken ? logged.factor : 0;
   for (const CountedPayload& counted : entry.counted) {
@@ -122,7 +120,7 @@ void SliceReplica::follow_table() {
 void SliceReplica::settle(SentPayload& payload, float coefficient, const UpdateCodec* entry_codec,
                           const SharedBytes& entry) {
   const UpdateSupport on = entry_codec == nullptr ? kEverywhere : entry_codec->support(entry.span());
-  codecs_.of(payload.codec)->add(-coefficient, payload.bytes.span(), on, memory_.accumulator);
+  math().add_payload(*codecs_.of(payload.codec), -coefficient, payload.bytes.span(), on, memory_.accumulator);
   if (!memory_.velocity.empty() && coefficient > 0) mask(payload, on);
   payload.settled = SentPayload::Settled{coefficient, 0, {}};
   if (on.everywhere) return;
@@ -148,7 +146,7 @@ void SliceReplica::unsettle(SentPayload& payload) {
   const SentPayload::Settled& settled = *payload.settled;
   const UpdateSupport on =
       settled.entry_codec == 0 ? kEverywhere : codecs_.of(settled.entry_codec)->support(settled.entry.span());
-  codecs_.of(payload.codec)->add(settled.coefficient, payload.bytes.span(), on, memory_.accumulator);
+  math().add_payload(*codecs_.of(payload.codec), settled.coefficient, payload.bytes.span(), on, memory_.accumulator);
   payload.settled.reset();
 }
 
@@ -192,9 +190,7 @@ void SliceReplica::adopt(const SliceState& state, std::span<const float> params,
   const CountedTable theirs(state.table);
   const bool long_split = differ_in_what_is_gone(theirs, parted(state));
   bool short_split = false;
-  if (long_split) {
-    for (size_t i = 0; i < size(); ++i) memory_.accumulator[i] += memory_.params[i] - params[i];
-  }
+  if (long_split) math().add_change_from_host(params, memory_.params, memory_.accumulator);
   std::vector<SentPayload>& sent = sent_.all();
   for (SentPayload& payload : sent) {
     const Counting counting = theirs.counting(self_, generation_, payload.seq);
@@ -214,8 +210,8 @@ void SliceReplica::adopt(const SliceState& state, std::span<const float> params,
   }
   tally_.long_splits += long_split;
   tally_.short_splits += short_split;
-  std::copy(params.begin(), params.end(), memory_.params.begin());
-  std::copy(momentum.begin(), momentum.end(), memory_.momentum.begin());
+  math().copy(params, memory_.params);
+  math().copy(momentum, memory_.momentum);
   reach_ = OuterReach();
   head_ = state.head;
   table_ = theirs;
@@ -244,26 +240,26 @@ std::optional<SentPayload> SliceReplica::submit(const UpdateCodec& codec, Select
   UpdateSeeds seeds = seeds_of(self_, generation_, sent_.newest_seq(), head_);
   seeds.requested = requested;
   const std::optional<UpdateSupport> chosen =
-      select.timed([&] { return codec.choose(UpdateRole::kContribution, memory_.accumulator, seeds); });
+      select.timed([&] { return math().choose(codec, memory_.accumulator, seeds); });
   if (!chosen) return std::nullopt;
-  const std::optional<size_t> written =
-      codec.encode_chosen(UpdateRole::kContribution, memory_.accumulator, seeds, *chosen, bytes.span());
+  const std::optional<size_t> written = math().encode_chosen(codec, memory_.accumulator, seeds, *chosen, bytes.span());
   if (!written) return std::nullopt;
   const SharedBytes payload = with_checksum(written_of(bytes, *written));
-  if (codec.residual().dropped) codec.decode(payload.span(), memory_.accumulator);
+  if (codec.residual().dropped) math().decode(codec, payload.span(), memory_.accumulator);
   return sent_.add(head_.length, static_cast<uint8_t>(codec.kind()), payload);
 }
 
 void SliceReplica::keep_only_sent() {
-  std::fill(memory_.accumulator.begin(), memory_.accumulator.end(), 0.0f);
+  math().clear(memory_.accumulator);
   std::fill(memory_.velocity.begin(), memory_.velocity.end(), 0.0f);
   const std::vector<const SentPayload*> live = sent_.live(table_, self_, generation_, head_.length);
   if (live.empty()) return;
-  codecs_.of(live.back()->codec)->add(1, live.back()->bytes.span(), kEverywhere, memory_.accumulator);
+  const SentPayload& last = *live.back();
+  math().add_payload(*codecs_.of(last.codec), 1, last.bytes.span(), kEverywhere, memory_.accumulator);
 }
 
 void SliceReplica::drop_own_work() {
-  std::fill(memory_.accumulator.begin(), memory_.accumulator.end(), 0.0f);
+  math().clear(memory_.accumulator);
   std::fill(memory_.velocity.begin(), memory_.velocity.end(), 0.0f);
   first_seq_ = sent_.newest_seq() + 1;
   sent_.clear();

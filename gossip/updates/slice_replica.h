@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "compression/outer_rule.h"
+#include "compression/slice_math.h"
 #include "compression/update_codec.h"
 #include "gossip/clock.h"
 #include "gossip/updates/counted_table.h"
@@ -28,8 +29,8 @@
 
 namespace starling {
 
-// Host memory of one slice; `momentum` is empty if the outer rule has none, `velocity` if the codec has none. Must
-// outlive its users.
+// The vectors of one slice, where UpdateCodecs::math works; `momentum` is empty if the outer rule has none, `velocity`
+// if the codec has none. Must outlive its users.
 struct SliceMemory { std::span<float> params, momentum, accumulator, velocity{}; };
 
 // What the worker took to choose the elements of payloads, apart from coding them.
@@ -46,10 +47,11 @@ struct SelectTime {
   }
 };
 
-// The codecs that payloads may have: that of the settings, and fp32 for the end of a run.
+// The codecs that payloads may have: that of the settings, and fp32 for the end of a run; and what works with them.
 struct UpdateCodecs {
   const UpdateCodec* running = nullptr;
   const UpdateCodec* exact = nullptr;
+  const SliceMath* math = &host_slice_math();
   const UpdateCodec* of(uint8_t kind) const;  // null: neither
 };
 
@@ -76,6 +78,7 @@ class SliceReplica {
   const CountedTable& table() const { return table_; }
   const std::vector<RecentEntry>& recent() const { return recent_; }  // as the log had it at `head`
   const SliceMemory& memory() const { return memory_; }
+  const SliceMath& math() const { return *codecs_.math; }
   const SentPayloads& sent() const { return sent_; }
   const ReplicaTally& tally() const { return tally_; }
 
@@ -91,7 +94,8 @@ class SliceReplica {
   // The next entry of the log. REQUIRES: the log took it, and its payload passed UpdateCodec::check().
   void apply(const LoggedEntry& logged);
 
-  // Another log takes over: `params` and `momentum` are its replica. REQUIRES: they have this slice's sizes.
+  // Another log takes over: `params` and `momentum` are its replica, in host memory. REQUIRES: they have this slice's
+  // sizes.
   void adopt(const SliceState& state, std::span<const float> params, std::span<const float> momentum);
 
   // The payload to hand in now: a new one, of the whole accumulator, while SentPayloads::may_join(), else

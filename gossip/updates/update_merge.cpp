@@ -59,12 +59,10 @@ void run_merge(const UpdateCodecs& codecs, const UpdateCodec& encoder, MergeJob&
     job.entry.counted.push_back(counted);
   }
   if (!own || terms.size() < job.counted_min) return;
-  std::vector<float> sum(job.element_count);
-  encoder.merge(terms, sum);
   const uint64_t common = xxh3_64(std::as_bytes(std::span(job.after.hash)));
   const UpdateSeeds seeds{.own = common + 1 + job.draft.slice, .common = common, .entries = job.after.length};
   const UnsetBytes bytes(encoder.bytes_max(UpdateRole::kEntry, job.element_count));
-  const std::optional<size_t> size = encoder.encode(UpdateRole::kEntry, sum, seeds, bytes.span());
+  const std::optional<size_t> size = codecs.math->encode_sum(encoder, terms, job.element_count, seeds, bytes.span());
   if (!size) return;
   job.payload = with_checksum(written_of(bytes, *size));
   job.norm = encoder.norm(job.payload.span());

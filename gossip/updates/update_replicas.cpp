@@ -7,7 +7,6 @@
 #include "gossip/limits.h"
 #include "gossip/updates/update_parts.h"
 #include "kernels/check.h"
-#include "kernels/transfer.h"
 #include "kernels/vector_ops.h"
 
 namespace starling {
@@ -95,8 +94,9 @@ bool UpdateReplicas::submit(BoundaryJob& job, size_t slice) {
 
 void UpdateReplicas::make_x(size_t slice, std::span<float> x) {
   const SliceMemory& memory = replicas_[slice].memory();
-  std::copy(memory.params.begin(), memory.params.end(), x.begin() + static_cast<std::ptrdiff_t>(slices_[slice].offset));
-  rest_[slice] = squared_norm(ConstView{memory.accumulator.data(), memory.accumulator.size(), MemorySpace::kHost});
+  const SliceMath& math = replicas_[slice].math();
+  math.copy(memory.params, x.subspan(slices_[slice].offset, slices_[slice].count));
+  rest_[slice] = math.squared_norm(memory.accumulator);
 }
 
 void UpdateReplicas::keep_up(KeepUpJob& job) {

@@ -23,7 +23,7 @@ std::vector<SliceRange> cut_slices(std::span<const size_t> section_sizes, size_t
 
 // One boundary: the drift joins the accumulators, the replicas take what came, x becomes R, new payloads are encoded.
 struct BoundaryJob {
-  std::span<float> x;                  // in: R, or R + accumulator, + drift; out: R
+  std::span<float> x;                  // where the replicas lie. In: R, or R + accumulator, + drift; out: R
   std::vector<Backlog> backlogs;       // by slice
   bool hands_in = true;                // a round begins; else nothing is encoded
   std::vector<bool> handed_in_before;  // by slice: while the steps went on; empty: none

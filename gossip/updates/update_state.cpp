@@ -6,6 +6,7 @@
 
 #include "gossip/exchange/bitmap.h"
 #include "gossip/net/hash.h"
+#include "kernels/cast.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -26,20 +27,14 @@ SliceState header_of(uint32_t slice, const SliceReplica& replica) {
   return {slice, replica.head(), replica.table().rows(), replica.recent(), {}, 0};
 }
 
-bool finite(const SharedBytes& block) {
-  std::vector<float> values(block.size / sizeof(float));
-  std::memcpy(values.data(), block.data, block.size);
-  return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
-}
-
 // Params and momentum as one run of bytes, block by block.
 template <typename Take>
-void for_each_block(const SliceMemory& memory, const Take& take) {
+void for_each_block(const SliceReplica& replica, const Take& take) {
+  const SliceMemory& memory = replica.memory();
   std::vector<std::byte> bytes(memory.params.size_bytes() + memory.momentum.size_bytes());
-  std::memcpy(bytes.data(), memory.params.data(), memory.params.size_bytes());
-  if (!memory.momentum.empty()) {
-    std::memcpy(bytes.data() + memory.params.size_bytes(), memory.momentum.data(), memory.momentum.size_bytes());
-  }
+  const std::span values(reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float));
+  replica.math().copy(memory.params, values.first(memory.params.size()));
+  replica.math().copy(memory.momentum, values.subspan(memory.params.size()));
   const SharedBytes all = SharedBytes::take(std::move(bytes));
   for (uint32_t i = 0; i < parts_of(all.size); ++i) take(part_of(all, i));
 }
@@ -73,7 +68,7 @@ Digest16 state_root(const SliceState& state) {
 
 StateCopy copy_state(uint32_t slice, const SliceReplica& replica) {
   StateCopy copy{header_of(slice, replica), {}, {}};
-  for_each_block(replica.memory(), [&](const SharedBytes& block) {
+  for_each_block(replica, [&](const SharedBytes& block) {
     copy.header.hashes.push_back(xxh3_128(block.span()));
     copy.blocks.push_back(block);
   });
@@ -96,7 +91,9 @@ StateCollection::StateCollection(const SliceState& header, size_t value_count)
 
 bool StateCollection::add(const PeerId& from, uint32_t block, const SharedBytes& bytes) {
   if (bytes.size != block_bytes(values_.size(), block)) return false;
-  if (xxh3_128(bytes.span()) != header_.hashes[block] || !finite(bytes)) return false;
+  if (xxh3_128(bytes.span()) != header_.hashes[block] || !all_finite_f32(bytes.data, bytes.size / sizeof(float))) {
+    return false;
+  }
   shown_by_.insert(from);
   if (blocks_[block]) return true;
   std::memcpy(reinterpret_cast<std::byte*>(values_.data()) + block * kUpdatePartBytes, bytes.data, bytes.size);

@@ -39,15 +39,14 @@ std::string why_no_device() {
          "); look at nvidia-smi and the driver's log";
 }
 
-void check(int error, const char* what) {
+void check(int error, const char* what, const char* memory_remedy) {
   const auto code = static_cast<cudaError_t>(error);
   if (code == cudaSuccess) return;
   (void)cudaGetLastError();  // CUDA keeps it there too, where the next launch would find it and be blamed
-  std::string message =
-      std::string(what) + " failed on the GPU: " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")";
-  message += code == cudaErrorMemoryAllocation ? "; free GPU memory or train with a smaller model or batch"
-                                               : "; look at nvidia-smi and the driver's log, or run on the CPU";
-  throw DeviceFailure(message);
+  const bool full = code == cudaErrorMemoryAllocation;
+  const char* remedy = full ? memory_remedy : "look at nvidia-smi and the driver's log, or run on the CPU";
+  throw DeviceFailure(std::string(what) + " failed on the GPU: " + cudaGetErrorString(code) + " (" +
+                      cudaGetErrorName(code) + "); " + remedy);
 }
 
 void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }
@@ -56,6 +55,12 @@ int current_device() {
   int device = 0;
   check(cudaGetDevice(&device), "asking for the current device");
   return device;
+}
+
+size_t free_bytes() {
+  size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for the free memory");
+  return free;
 }
 
 CurrentDevice::CurrentDevice(int device) : previous_(current_device()) {
@@ -107,7 +112,8 @@ std::byte* Buffer::reserve(size_t bytes) {
   if (kind_ == BufferKind::kDevice) {
     check(cudaMalloc(&fresh, bytes), "allocating device memory");
   } else {
-    check(cudaMallocHost(&fresh, bytes), "allocating pinned host memory");
+    check(cudaMallocHost(&fresh, bytes), "allocating pinned memory of this machine",
+          "free memory of the machine, or raise the limit of its container");
   }
   data_ = static_cast<std::byte*>(fresh);
   capacity_bytes_ = bytes;

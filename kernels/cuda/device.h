@@ -11,8 +11,10 @@ namespace starling::cuda {
 int device_count();
 std::string why_no_device();  // and what to do; empty: there is one
 
-// Throws if `error` (a cudaError_t) is not success; `what` says what was tried.
-void check(int error, const char* what);
+// Throws if `error` (a cudaError_t) is not success. `what` says what was tried, `memory_remedy` what to do where memory
+// lacks.
+void check(int error, const char* what,
+           const char* memory_remedy = "free GPU memory or train with a smaller model or batch");
 // The same for the launch just made.
 void check_launch(const char* kernel);
 
@@ -29,6 +31,7 @@ class CurrentDevice {
 };
 
 int current_device();
+size_t free_bytes();  // of the current device's memory
 
 // How many blocks a kernel that loops over any count gets: at most `most`, and `extra` beyond what the count needs.
 // Only tests change it. REQUIRES: most > 0, extra >= 0, most + extra <= kMaxBlocks or extra = 0.

@@ -11,7 +11,7 @@
 
 namespace starling::cuda {
 
-// Puts `kernel` on `stream`, a cudaStream_t. Throws std::runtime_error that begins with `name` if CUDA refuses it.
+// Puts `kernel` on `stream`, a cudaStream_t. Throws DeviceFailure that begins with `name` if CUDA refuses it.
 template <typename... Params>
 void launch(const char* name, void (*kernel)(Params...), int blocks, int threads, size_t dynamic_bytes, void* stream,
             std::type_identity_t<Params>... params) {

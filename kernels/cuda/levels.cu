@@ -7,7 +7,6 @@
 #include "kernels/check.h"
 #include "kernels/cuda/grid.cuh"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/terms.cuh"
 #include "kernels/level_chance.h"
 
 // A warp takes groups of 64 bytes, a few at a time, and each lane two bytes of each: then the warp reads neighboring
@@ -38,12 +37,12 @@ struct Groups {
   uint32_t whole = 0;  // the first so many are whole and lie without gaps
 };
 
-// How codes of so many bits are taken: kRun groups at a time, so that a lane has 8 elements, or 16 of one bit.
+// How codes of so many bits are taken: kRun groups at a time, so that a lane has 8 elements.
 template <int kBits>
 struct Layout {
   static constexpr uint32_t kSlots = 8 / kBits;
   static constexpr uint32_t kElements = kGroupBytes * kSlots;
-  static constexpr uint32_t kRun = kBits < 4 ? 1 : kBits / 2;
+  static constexpr uint32_t kRun = kBits / 2;
   // Scales of a run of whole groups: codes of 8 bits come in blocks of several runs, those of 4 bits in small ones.
   static constexpr uint32_t kScales = kBits == 8 ? 1 : kRun;
 };
@@ -108,11 +107,6 @@ __device__ void load_scales(const Run& run, const float* scales, float (&values)
   for (uint32_t s = 0; s < Run::kScales; ++s) values[s] = scales[run.blocks[s]];
 }
 
-__device__ inline uint32_t sign_code(float x, uint32_t key, size_t position) {
-  if (x == 0) return level_random(key, position) >> 31;
-  return __float_as_uint(x) >> 31 ^ 1u;
-}
-
 // `chance`: 16 random bits.
 __device__ inline uint32_t level_code(float x, float scaled, int levels, uint32_t chance) {
   const auto most = static_cast<float>(levels << 16);
@@ -126,7 +120,7 @@ __global__ void __launch_bounds__(kThreads, blocks_at_once(48))
   using L = Layout<kBits>;
   each_run<kBits>(groups, [&](const auto& run) {
     using Run = std::decay_t<decltype(run)>;
-    float values[Run::kGroups][L::kSlots][kHalves], scaled[Run::kScales] = {};
+    float values[Run::kGroups][L::kSlots][kHalves], scaled[Run::kScales];
     for (uint32_t r = 0; r < Run::kGroups; ++r) {
       for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
         for (uint32_t half = 0; half < kHalves; ++half) {
@@ -134,20 +128,17 @@ __global__ void __launch_bounds__(kThreads, blocks_at_once(48))
         }
       }
     }
-    if (kBits > 1) load_scales(run, scales, scaled);
+    load_scales(run, scales, scaled);
     for (float& scale : scaled) scale = scale > 0 ? __fmul_rn(__frcp_rn(scale), 0x1p16f) : 0.0f;
     for (uint32_t r = 0; r < Run::kGroups; ++r) {
       uint32_t packed[kHalves] = {};
       for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
         // As level_share() has it: both halves draw from the hash of the first.
-        const uint32_t random = kBits == 1 ? 0 : level_random(key, run.at(r, 0, slot));
+        const uint32_t random = level_random(key, run.at(r, 0, slot));
         for (uint32_t half = 0; half < kHalves; ++half) {
           if (!run.has(half, slot)) continue;
-          const float value = values[r][slot][half];
           const uint32_t chance = random >> half * 16 & 0xFFFFu;
-          const uint32_t code = kBits == 1 ? sign_code(value, key, run.at(r, half, slot))
-                                           : level_code(value, scaled[run.scale_of(r)], levels, chance);
-          packed[half] |= code << slot * kBits;
+          packed[half] |= level_code(values[r][slot][half], scaled[run.scale_of(r)], levels, chance) << slot * kBits;
         }
       }
       for (uint32_t half = 0; half < kHalves; ++half) {
@@ -157,7 +148,7 @@ __global__ void __launch_bounds__(kThreads, blocks_at_once(48))
   });
 }
 
-// The level in a slot of a byte: with one bit -1 or 1. A code is put into the last bits of a float above 2^23: that
+// The level in a slot of a byte. A code is put into the last bits of a float above 2^23: that
 // costs less than a conversion, and the difference is exact.
 template <int kBits>
 class Levels {
@@ -170,13 +161,7 @@ class Levels {
   __device__ float at(uint32_t packed, uint32_t slot) const {
     const uint32_t shifted = packed >> slot * kBits;
     const uint32_t code = (slot + 1) * kBits == 8 ? shifted : shifted & ((1u << kBits) - 1u);  // a byte has no more
-    if (kBits == 1) return code != 0 ? 1.0f : -1.0f;
     return __fsub_rn(__uint_as_float(bits_ | code), zero_);
-  }
-  // weight * (scale * level). With one bit both products are the same size: its sign alone is the level's.
-  __device__ float product_at(uint32_t packed, uint32_t slot, float scale, float weight) const {
-    if (kBits > 1) return __fmul_rn(weight, __fmul_rn(scale, at(packed, slot)));
-    return __uint_as_float(__float_as_uint(__fmul_rn(weight, scale)) ^ (~packed << (31 - slot) & 0x80000000u));
   }
 
  private:
@@ -216,17 +201,10 @@ __global__ void __launch_bounds__(kThreads, blocks_at_once(48))
   });
 }
 
-// Terms whose bytes are loaded before one is added: more would take registers from other warps.
 template <int kBits>
-constexpr unsigned kTermsOfLoad = kBits == 8 ? 2 : 4;
-
-// Adds what the terms say of a lane's elements, one after the other, to 0 or to what is there, while their sums are in
-// registers.
-template <int kBits, bool kFromZero>
 __global__ void __launch_bounds__(kThreads, blocks_at_once(kBits == 4 ? 64 : 48))
-    merge_kernel(Groups groups, int most, Terms<LevelTerm> terms, float* out) {
+    axpy_kernel(Groups groups, int most, float a, const uint8_t* bytes, const float* scales, float* y) {
   using L = Layout<kBits>;
-  constexpr unsigned kTerms = kTermsOfLoad<kBits>;
   each_run<kBits>(groups, [&](const auto& run) {
     using Run = std::decay_t<decltype(run)>;
     const Levels<kBits> levels(most);
@@ -234,72 +212,34 @@ __global__ void __launch_bounds__(kThreads, blocks_at_once(kBits == 4 ? 64 : 48)
     for (uint32_t r = 0; r < Run::kGroups; ++r) {
       for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
         for (uint32_t half = 0; half < kHalves; ++half) {
-          sums[r][slot][half] = kFromZero || !run.has(half, slot) ? 0.0f : out[run.at(r, half, slot)];
+          sums[r][slot][half] = run.has(half, slot) ? y[run.at(r, half, slot)] : 0.0f;
         }
       }
     }
-    for (unsigned t = 0; t < terms.count; t += kTerms) {
-      uint32_t packed[kTerms][Run::kGroups][kHalves];
-      float scale[kTerms][Run::kScales];
-      for (unsigned i = 0; i < kTerms; ++i) {
-        if (t + i >= terms.count) break;
-        load_bytes(run, reinterpret_cast<const uint8_t*>(terms.each[t + i].codes), packed[i]);
-        load_scales(run, reinterpret_cast<const float*>(terms.each[t + i].scales), scale[i]);
-      }
-      for (unsigned i = 0; i < kTerms; ++i) {
-        if (t + i >= terms.count) break;
-        const float weight = terms.each[t + i].weight;
-        for (uint32_t r = 0; r < Run::kGroups; ++r) {
-          for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
-            for (uint32_t half = 0; half < kHalves; ++half) {
-              float& sum = sums[r][slot][half];
-              sum = __fadd_rn(sum, levels.product_at(packed[i][r][half], slot, scale[i][run.scale_of(r)], weight));
-            }
-          }
-        }
-      }
-    }
+    uint32_t packed[Run::kGroups][kHalves];
+    float scale[Run::kScales];
+    load_bytes(run, bytes, packed);
+    load_scales(run, scales, scale);
     for (uint32_t r = 0; r < Run::kGroups; ++r) {
       for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
         for (uint32_t half = 0; half < kHalves; ++half) {
-          if (run.has(half, slot)) out[run.at(r, half, slot)] = sums[r][slot][half];
+          if (!run.has(half, slot)) continue;
+          const float value = __fmul_rn(scale[run.scale_of(r)], levels.at(packed[r][half], slot));
+          y[run.at(r, half, slot)] = __fadd_rn(sums[r][slot][half], __fmul_rn(a, value));
         }
       }
     }
   });
 }
 
-__global__ void take_signs_kernel(uint32_t size_bits, float* x, size_t count) {
-  each_element(
-      count, [&](size_t i) { return x[i]; },
-      [&](size_t i, float value) {
-        const uint32_t sign = __float_as_uint(value) & 0x80000000u;
-        x[i] = magnitude_bits(value) == 0 ? 0.0f : __uint_as_float(size_bits | sign);
-      });
-}
-
-// Lane 0 gets the warp's sum, always added in the same order.
-__device__ inline double warp_sum_double(double value) {
-  for (unsigned step = 16; step > 0; step /= 2) value += __shfl_down_sync(0xFFFFFFFFu, value, step);
-  return value;
-}
-
 // A warp takes a block at a time.
-__global__ void block_sums_kernel(const float* x, size_t count, size_t block, size_t blocks, BlockSums* sums) {
+__global__ void block_max_abs_kernel(const float* x, size_t count, size_t block, size_t blocks, uint32_t* bits) {
   for (size_t b = first_index() / 32; b < blocks; b += index_stride() / 32) {
     const size_t end = min(b * block + block, count);
-    BlockSums own{0, 0, 0};
-    for (size_t i = b * block + threadIdx.x % 32; i < end; i += 32) {
-      const uint32_t magnitude = magnitude_bits(x[i]);
-      const double value = __uint_as_float(magnitude);
-      own.magnitudes += value;
-      own.squares += value * value;
-      own.max_abs_bits = max(own.max_abs_bits, magnitude);
-    }
-    own.magnitudes = warp_sum_double(own.magnitudes);
-    own.squares = warp_sum_double(own.squares);
-    own.max_abs_bits = warp_max(own.max_abs_bits);
-    if (first_in_warp()) sums[b] = own;
+    uint32_t largest = 0;
+    for (size_t i = b * block + threadIdx.x % 32; i < end; i += 32) largest = max(largest, magnitude_bits(x[i]));
+    largest = warp_max(largest);
+    if (first_in_warp()) bits[b] = largest;
   }
 }
 
@@ -311,36 +251,24 @@ int blocks_for_groups(const Groups& groups) {
 // Calls run(std::integral_constant<int, bits>).
 template <class Run>
 void with_bits(const LevelCodes& codes, const Run& run) {
-  switch (codes.bits) {
-    case 1: return run(std::integral_constant<int, 1>());
-    case 2: return run(std::integral_constant<int, 2>());
-    case 4: return run(std::integral_constant<int, 4>());
-    default: return run(std::integral_constant<int, 8>());
-  }
-}
-
-void launch_merge(const BlockedLevels& levels, const Terms<LevelTerm>& terms, bool from_zero, float* out, size_t count,
-                  void* stream) {
-  const Groups groups(levels, count);
-  with_bits(levels.codes, [&](auto bits) {
-    const auto kernel = from_zero ? merge_kernel<bits.value, true> : merge_kernel<bits.value, false>;
-    launch("levels_merge", kernel, blocks_for_groups<bits.value>(groups), kThreads, 0, stream, groups,
-           levels.codes.levels, terms, out);
-  });
+  STARLING_CHECK(codes.bits == 4 || codes.bits == 8);
+  if (codes.bits == 4) return run(std::integral_constant<int, 4>());
+  run(std::integral_constant<int, 8>());
 }
 
 }  // namespace
 
-void block_sums_cuda(const float* x, size_t count, size_t block, BlockSums* sums, void* stream) {
+void block_max_abs_cuda(const float* x, size_t count, size_t block, uint32_t* bits, void* stream) {
   if (count == 0) return;
   const size_t blocks = (count + block - 1) / block;
-  launch("block_sums", block_sums_kernel, blocks_for_warps(blocks), kThreads, 0, stream, x, count, block, blocks, sums);
+  launch("block_max_abs", block_max_abs_kernel, blocks_for_warps(blocks), kThreads, 0, stream, x, count, block, blocks,
+         bits);
 }
 
 void levels_encode_cuda(const BlockedLevels& levels, const float* x, size_t count, const float* scales,
                         uint64_t rng_seed, std::byte* out, void* stream) {
   if (count == 0) return;
-  STARLING_CHECK(2 * levels.codes.levels < 1 << levels.codes.bits || levels.codes.bits == 1);
+  STARLING_CHECK(2 * levels.codes.levels < 1 << levels.codes.bits);
   const Groups groups(levels, count);
   with_bits(levels.codes, [&](auto bits) {
     launch("levels_encode", encode_kernel<bits.value>, blocks_for_groups<bits.value>(groups), kThreads, 0, stream,
@@ -361,22 +289,11 @@ void levels_decode_cuda(const BlockedLevels& levels, const std::byte* bytes, siz
 void levels_axpy_cuda(const BlockedLevels& levels, float a, const std::byte* bytes, size_t count, const float* scales,
                       float* y, void* stream) {
   if (count == 0) return;
-  launch_merge(levels, {{{a, reinterpret_cast<const std::byte*>(scales), bytes}}, 1}, false, y, count, stream);
-}
-
-void levels_merge_cuda(const BlockedLevels& levels, std::span<const LevelTerm> terms, float* out, size_t count,
-                       void* stream) {
-  if (count == 0) return;
-  if (terms.empty()) return zero_async(out, count * sizeof(float), stream);
-  launch_terms(terms, [&](const Terms<LevelTerm>& some, bool from_zero) {
-    launch_merge(levels, some, from_zero, out, count, stream);
+  const Groups groups(levels, count);
+  with_bits(levels.codes, [&](auto bits) {
+    launch("levels_axpy", axpy_kernel<bits.value>, blocks_for_groups<bits.value>(groups), kThreads, 0, stream, groups,
+           levels.codes.levels, a, reinterpret_cast<const uint8_t*>(bytes), scales, y);
   });
-}
-
-void take_signs_cuda(float size, float* x, size_t count, void* stream) {
-  if (count == 0) return;
-  launch("take_signs", take_signs_kernel, blocks_for_elements(count), kThreads, 0, stream,
-         std::bit_cast<uint32_t>(size), x, count);
 }
 
 }  // namespace starling

@@ -1,14 +1,14 @@
 // CUDA twins of kernels/levels.h for a vector that is cut into blocks of `block` elements, the last one shorter. Each
 // has a scale of its own, and its codes begin at a byte of their own, as payloads of updates hold them. All pointers
 // are device pointers; `stream` is a cudaStream_t; a call returns once the work is put on it and allocates nothing.
-// Same bits as the host's loops, called block by block with `first` the elements before.
+// Same bits as the host's loops, called block by block with `first` the elements before. REQUIRES: codes of 4 or 8
+// bits.
 //
 // levels_valid() has no twin: it judges foreign bytes, and those arrive in host memory.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "kernels/levels.h"
 
@@ -22,15 +22,8 @@ struct BlockedLevels {
   size_t bytes(size_t count) const { return count / block * codes.bytes(block) + codes.bytes(count % block); }
 };
 
-// What the scale of a block is made of: the same maximum as the host's, sums in another fixed order.
-struct BlockSums {
-  double magnitudes;  // sum of |x|
-  double squares;
-  uint32_t max_abs_bits;  // of a float
-};
-
-// One for each block. Of a vector with one scale, take any block and add the sums up.
-void block_sums_cuda(const float* x, size_t count, size_t block, BlockSums* sums, void* stream);
+// Of each block the float bits of the largest |x|: above 0x7F7FFFFF if a NaN or an infinity is there.
+void block_max_abs_cuda(const float* x, size_t count, size_t block, uint32_t* bits, void* stream);
 
 // REQUIRES: x is finite; each scale is 0, or its inverse is finite.
 void levels_encode_cuda(const BlockedLevels& levels, const float* x, size_t count, const float* scales,
@@ -43,13 +36,5 @@ void levels_decode_cuda(const BlockedLevels& levels, const std::byte* bytes, siz
 // leave out of y, the residual.
 void levels_axpy_cuda(const BlockedLevels& levels, float a, const std::byte* bytes, size_t count, const float* scales,
                       float* y, void* stream);
-
-// out[i] = the sum of weight * (scale * level of element i) over the terms. Scales and codes lie on the device, the
-// scales aligned to 4 bytes. `terms` itself lies on the host and is not needed after the call.
-void levels_merge_cuda(const BlockedLevels& levels, std::span<const LevelTerm> terms, float* out, size_t count,
-                       void* stream);
-
-// REQUIRES: size >= 0, no NaN in x.
-void take_signs_cuda(float size, float* x, size_t count, void* stream);
 
 }  // namespace starling

@@ -61,8 +61,9 @@ TEST(ModuloStep, RemembersOnlyLegalExponents) {
   EXPECT_FALSE(memory.load({}));
 }
 
-TEST(ModuloStep, TroubleDoublesAndDistanceSteers) {
-  EXPECT_EQ(next_exponent(k8, PairStatus::kLeftOut, 0, -8, -6, -8), -5);  // wrapped: the steps are near enough
+TEST(ModuloStep, TroubleRaisesAndDistanceSteers) {
+  EXPECT_EQ(next_exponent(k8, PairStatus::kLeftOut, 0, -8, -8, -8), -6);  // wrapped
+  EXPECT_EQ(next_exponent(k8, PairStatus::kLeftOut, 0, -8, -6, -8), -5);  // likewise: the steps are near enough
   EXPECT_EQ(next_exponent(k8, PairStatus::kLeftOut, 0, -8, -9, -8), -7);
   EXPECT_EQ(next_exponent(k8, PairStatus::kLeftOut, 0, -8, -1, -8), -1);  // too far apart
   EXPECT_EQ(next_exponent(k8, PairStatus::kLeftOut, 0, -8, -20, -8), -8);

@@ -1,4 +1,5 @@
 #include "compression/outer_rule.h"
+#include "compression/slice_math.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +24,7 @@ Payload entry_of(const UpdateCodec& codec, const std::vector<float>& x) {
 // As a replica applies it, with what is known of R and m after the entries before.
 bool apply(const OuterRule& rule, const UpdateCodec& codec, float factor, const Payload& entry,
            std::vector<float>& params, std::vector<float>& momentum, OuterReach* reach) {
-  return apply_entry(rule, codec, factor, entry, codec.norm(entry), params,
+  return apply_entry(host_slice_math(), rule, codec, factor, entry, codec.norm(entry), params,
                      rule.has_momentum() ? std::span<float>(momentum) : std::span<float>(), reach);
 }
 

@@ -80,6 +80,10 @@ TEST_P(CodecFaults, WithoutMemoryACallThrowsAndTheNextOneMayWork) {
               "allocating device memory failed on the GPU: cudaErrorMemoryAllocation");
   EXPECT_SAYS(thrown([&] { encode(*codec, view); }), "free GPU memory or train with a smaller model or batch");
   emulation::machine.memory_bytes = size_t{1} << 30;
+  emulation::machine.pinned = false;
+  EXPECT_SAYS(thrown([&] { encode(*codec, view); }),
+              "; free memory of the machine, or raise the limit of its container");
+  emulation::machine.pinned = true;
   EXPECT_EQ(encode(*codec, view), on_the_host(x_));
 }
 
@@ -144,6 +148,30 @@ TEST_P(CodecFaults, SeveralThreadsShareOneCodec) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// A wait for the GPU takes longer than all that is done to a block.
+TEST_P(CodecFaults, APassWaitsOnce) {
+  constexpr size_t kBlocks = 20;
+  cuda::Buffer params(cuda::BufferKind::kDevice);
+  const View view = place(params, x_);
+  const std::unique_ptr<Codec> codec = make();
+  const Payload own = encode(*codec, view);
+  const CodecTerm term{0.5f, own, own};
+  std::vector<Payload> out(kBlocks, own);
+  std::vector<std::unique_ptr<CodecMemory>> memories;
+  std::vector<BlockPass> blocks;
+  for (size_t i = 0; i < kBlocks; ++i) {
+    memories.push_back(codec->make_memory(x_.size()));
+    if (memories.back()) {
+      ASSERT_TRUE(memories.back()->load(Bytes(own).first(1)));
+    }
+    blocks.push_back({.x = view, .terms = {&term, 1}, .context = {.memory = memories.back().get()}, .out = out[i]});
+  }
+  const uint64_t before = emulation::waits();
+  codec->pass(blocks);
+  EXPECT_EQ(emulation::waits() - before, 1u);
+  for (const Payload& payload : out) EXPECT_EQ(payload, own);
+}
+
 TEST(CudaBuffer, GrowsAndGivesBack) {
   emulation::reset();
   for (auto kind : {cuda::BufferKind::kDevice, cuda::BufferKind::kPinnedHost}) {
@@ -160,7 +188,8 @@ TEST(CudaBuffer, GrowsAndGivesBack) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, CodecFaults,
-                         testing::Values(CodecKind::kFp32, CodecKind::kBf16, CodecKind::kModulo8, CodecKind::kModulo4),
+                         testing::Values(CodecKind::kFp32, CodecKind::kBf16, CodecKind::kFp16, CodecKind::kModulo8,
+                                         CodecKind::kModulo4),
                          [](const auto& info) { return std::string(codec_name(info.param)); });
 
 }  // namespace

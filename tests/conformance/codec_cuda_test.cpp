@@ -1,4 +1,7 @@
 #include "compression/codec_cuda.h"
+
+#include <utility>
+
 #include "kernels/cuda/device.h"
 #include "tests/conformance/codec_suite.h"
 
@@ -66,6 +69,12 @@ TEST_P(CodecTwins, SamePayloadAndSameParamsAsOnTheHost) {
     host->apply(0.37f, own, peer, {a.data(), count, MemorySpace::kHost});
     EXPECT_EQ(bits_of(on_gpu), bits_of(a)) << count;
   }
+}
+
+TEST_P(CodecTwins, TermsThatDoNotFitAtOnceAreAddedInPortions) {
+  const size_t before = std::exchange(cuda_term_bytes_max, 5000);
+  expect_pass_as_one_by_one();
+  cuda_term_bytes_max = before;
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, CodecTwins, testing::ValuesIn(every_twin()), case_name);

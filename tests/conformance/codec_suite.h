@@ -58,6 +58,8 @@ inline std::vector<CodecCase> every_codec(CodecCase (*make_case)(CodecKind)) {
 
 using Payload = std::vector<std::byte>;
 
+inline constexpr size_t kCodecSizes[] = {0, 1, 3, 17, 1000, 4099, 100001};
+
 class CodecSuite : public testing::TestWithParam<CodecCase> {
  protected:
   void SetUp() override {
@@ -116,10 +118,81 @@ class CodecSuite : public testing::TestWithParam<CodecCase> {
     }
   }
 
+  // Blocks of all sizes with no term to three, with steps that fit, must change or are not known, and one that refuses:
+  // what a pass makes of them is what the host's loops make of each.
+  void expect_pass_as_one_by_one();
+
   std::unique_ptr<Codec> codec_;
 };
 
-inline constexpr size_t kCodecSizes[] = {0, 1, 3, 17, 1000, 4099, 100001};
+inline void CodecSuite::expect_pass_as_one_by_one() {
+  struct One {
+    std::vector<float> x;
+    std::vector<Payload> own, peer;
+    std::vector<CodecTerm> terms;
+    std::unique_ptr<CodecMemory> memory;
+    std::unique_ptr<ParamsHolder> params;
+    Payload out;
+    Payload expected;
+    std::optional<size_t> expected_size;
+    std::vector<std::byte> expected_memory;
+  };
+  TestRng rng(draw_rng_seed());
+  const bool on_host = GetParam().space == MemorySpace::kHost;  // maybe of a kind that tests alone know
+  const std::unique_ptr<Codec> host = on_host ? GetParam().make() : make_codec(codec_->kind(), MemorySpace::kHost);
+  const int exponents[] = {-128, -5, -60, 100};  // not known, fits, must be raised, must be lowered
+  std::vector<One> ones(2 * std::size(kCodecSizes));
+  for (size_t i = 0; i < ones.size(); ++i) {
+    One& one = ones[i];
+    const size_t count = kCodecSizes[i % std::size(kCodecSizes)];
+    one.x = normal_vector(rng, count, 1.0f);
+    if (count > 0) one.x[0] = 1.5f;
+    if (i == 4) one.x.back() = INFINITY;
+    for (size_t term = 0; term < (i == 4 ? 0 : i % 4); ++term) {
+      for (std::vector<Payload>* payloads : {&one.own, &one.peer}) {
+        std::vector<float> values = normal_vector(rng, count, 1.0f);
+        if (count > 0) values[0] = 1.5f;  // large enough for these steps
+        Payload& payload = payloads->emplace_back(host->payload_bytes_max(count));
+        const std::unique_ptr<CodecMemory> step = memory(count, payloads == &one.own ? -5 : -4);
+        const auto size = host->encode({values.data(), count, MemorySpace::kHost}, {.memory = step.get()}, payload);
+        ASSERT_TRUE(size);
+        payload.resize(*size);
+      }
+    }
+    for (size_t term = 0; term < one.own.size(); ++term) {
+      one.terms.push_back({0.25f + static_cast<float>(term), one.own[term], one.peer[term]});
+    }
+    one.params = GetParam().place(one.x);
+    one.out.resize(codec_->payload_bytes_max(count));
+    one.expected.resize(one.out.size());
+    one.memory = memory(count, exponents[i % 4]);
+    const std::unique_ptr<CodecMemory> remembered = memory(count, exponents[i % 4]);
+    const View x{one.x.data(), count, MemorySpace::kHost};
+    for (const CodecTerm& term : one.terms) host->apply(term.coefficient, term.own, term.peer, x);
+    one.expected_size = host->encode(x, {.memory = remembered.get()}, one.expected);
+    if (remembered) one.expected_memory = remembered->save();
+  }
+  std::vector<BlockPass> passes;
+  for (One& one : ones) {
+    const EncodeContext context{.memory = one.memory.get()};
+    passes.push_back({.x = one.params->view(), .terms = one.terms, .context = context, .out = one.out});
+  }
+  codec_->pass(passes);
+  for (size_t i = 0; i < ones.size(); ++i) {
+    EXPECT_EQ(bits_of(ones[i].params->values()), bits_of(ones[i].x)) << i;
+    ASSERT_EQ(passes[i].size, ones[i].expected_size) << i;
+    if (const auto size = ones[i].expected_size) {
+      const auto written = [&](const Payload& payload) { return Payload(payload.begin(), payload.begin() + *size); };
+      EXPECT_EQ(written(ones[i].out), written(ones[i].expected)) << i;
+    }
+    if (ones[i].memory) {
+      EXPECT_EQ(ones[i].memory->save(), ones[i].expected_memory) << i;
+    }
+  }
+  EXPECT_EQ(passes[4].size, std::nullopt);
+}
+
+TEST_P(CodecSuite, APassGivesWhatItsBlocksGiveOneByOne) { expect_pass_as_one_by_one(); }
 
 TEST_P(CodecSuite, TheDeltaIsTheDifferenceWithinTheCodecsError) {
   TestRng rng(draw_rng_seed());

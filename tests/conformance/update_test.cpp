@@ -3,6 +3,7 @@
 #include <map>
 
 #include "compression/outer_rule.h"
+#include "compression/slice_math.h"
 #include "compression/update_sketch.h"
 #include "tests/kernels/targets.h"
 
@@ -27,7 +28,8 @@ TEST_P(UpdateOnEveryTarget, SamePayloadSameSumSameReplica) {
       codec_->merge(terms, sum);
       settle(0.3f, payload, codec_->support(entry), left);
       OuterReach reach;
-      EXPECT_TRUE(apply_entry(nesterov, *codec_, 0.9f, entry, codec_->norm(entry), params, momentum, &reach));
+      EXPECT_TRUE(apply_entry(host_slice_math(), nesterov, *codec_, 0.9f, entry, codec_->norm(entry), params, momentum,
+                              &reach));
       return std::tuple(payload, entry, bits_of(sum), bits_of(left), bits_of(params), bits_of(momentum),
                         codec_->norm(payload));
     };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compression/outer_rule.h"
+#include "compression/slice_math.h"
 #include "compression/update_sketch.h"
 #include "kernels/check.h"
 #include "tests/fuzz/targets.h"
@@ -69,7 +70,8 @@ void fuzz_update(std::span<const std::byte> input) {
   const OuterRule rule{.momentum = 0.5f, .rate = 0.5f};
   // Half of a float plus a quarter of it, and half of that: always finite.
   OuterReach reach;
-  STARLING_CHECK(apply_entry(rule, *codec, 0.5f, payload, codec->norm(payload), params, momentum, &reach));
+  STARLING_CHECK(
+      apply_entry(host_slice_math(), rule, *codec, 0.5f, payload, codec->norm(payload), params, momentum, &reach));
 
   const UpdateResidual residual = codec->residual();
   if (residual.dropped || residual.rounding_of_largest > 0) return;  // its scales follow from the values encoded

@@ -11,6 +11,7 @@
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/vector_ops.h"
+#include "kernels/transfer.h"
 
 namespace starling {
 namespace {
@@ -28,7 +29,7 @@ class CudaCopyLane : public testing::Test {
     cuda::zero_async(x_, kParts * kCount * sizeof(float), stream());
     cuda::copy_async(ones_, ones.data(), kCount * sizeof(float), stream());
     stream_->wait();
-    host_.emplace(kParts * kCount, MemorySpace::kCuda);
+    host_.emplace(MemorySpace::kCuda, kParts * kCount, FloatMemory::Place::kStaging);
     lane_ = make_copy_lane(stream(), kParts);
   }
   void* stream() { return stream_->handle(); }
@@ -49,7 +50,7 @@ class CudaCopyLane : public testing::Test {
   std::optional<cuda::Stream> stream_;
   cuda::Buffer memory_{cuda::BufferKind::kDevice}, ones_memory_{cuda::BufferKind::kDevice};
   float *x_ = nullptr, *ones_ = nullptr;
-  std::optional<StagedFloats> host_;
+  std::optional<FloatMemory> host_;
   std::unique_ptr<CopyLane> lane_;  // last: its copies end before the memory
 };
 

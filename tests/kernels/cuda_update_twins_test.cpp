@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "kernels/cast.h"
-#include "kernels/count_sketch.h"
-#include "kernels/cuda/count_sketch.h"
 #include "kernels/cuda/dense.h"
 #include "kernels/cuda/outer.h"
 #include "kernels/cuda/sparse.h"
@@ -92,6 +90,12 @@ TEST_P(CudaUpdateTwins, TopKOfFewValues) {
   }
 }
 
+// More warps than their counts are added up at once.
+TEST_P(CudaUpdateTwins, TopKOfManySegments) {
+  const std::vector<float> x = normal_vector(rng_, 140'003, 1.0f);
+  EXPECT_EQ(top_k_on_gpu(upload(x), x.size(), 1400), top_k_on_host(x, 1400));
+}
+
 TEST_P(CudaUpdateTwins, GatherAndScatter) {
   with_each([&](const std::vector<float>& x, const std::vector<float>& y) {
     std::vector<uint32_t> chosen;
@@ -136,51 +140,6 @@ TEST_P(CudaUpdateTwins, DenseAxpy) {
       dense_axpy({-0.3f, bytes.data(), is_bf16}, sum.data(), x.size());
       EXPECT_EQ(bits_but_nan(download(device_sum, x.size())), bits_but_nan(sum)) << is_bf16;
       EXPECT_EQ(bits_but_nan(sum), bits_but_nan(defined)) << is_bf16;
-    }
-  });
-}
-
-// Values of both sizes, and more payloads than a launch takes.
-TEST_P(CudaUpdateTwins, DenseMerge) {
-  with_each([&](const std::vector<float>& x, const std::vector<float>& y) {
-    const size_t count = x.size();
-    std::vector<std::vector<std::byte>> payloads;
-    std::vector<DenseTerm> host, device;
-    std::vector<float> sum(count);
-    std::vector<double> exact(count), magnitudes(count);
-    float* const out = room<float>(count);
-    for (const size_t most : {0u, 1u, 3u, 16u, 17u}) {
-      while (payloads.size() < most) {
-        const bool is_bf16 = rng_() % 2 == 0;
-        const float weight = payloads.size() % 2 == 0 ? 0.3f : -1.7f;
-        const std::vector<float>& from = rng_() % 2 == 0 ? x : y;
-        std::vector<std::byte>& bytes = payloads.emplace_back(count * (is_bf16 ? 2 : 4));
-        (void)(is_bf16 ? f32_to_bf16 : f32_to_bytes)(from.data(), count, bytes.data());
-        std::vector<float> values(count);
-        if (is_bf16)
-          bf16_to_f32(bytes.data(), count, values.data());
-        else
-          values = from;
-        for (size_t i = 0; i < count; ++i) {
-          exact[i] += double{weight} * double{values[i]};
-          magnitudes[i] += std::fabs(double{weight} * double{values[i]});
-        }
-        device.push_back({weight, upload(bytes), is_bf16});
-        host.clear();  // payloads moved, perhaps
-        for (size_t t = 0; t < payloads.size(); ++t) {
-          host.push_back({device[t].weight, payloads[t].data(), device[t].is_bf16});
-        }
-      }
-      dense_merge_cuda(device, out, count, stream());
-      dense_merge(host, sum.data(), count);
-      EXPECT_EQ(bits_but_nan(download(out, count)), bits_but_nan(sum)) << most;
-      size_t wrong = 0;
-      for (size_t i = 0; i < count; ++i) {
-        if (!(magnitudes[i] < 3e38)) continue;  // may be infinite, as on the host
-        const double rounding = static_cast<double>(most + 1) * (1e-7 * magnitudes[i] + 1e-45);
-        wrong += !(std::fabs(double{sum[i]} - exact[i]) <= rounding);
-      }
-      EXPECT_EQ(wrong, 0u) << most;
     }
   });
 }
@@ -233,57 +192,6 @@ TEST_P(CudaUpdateTwins, Nesterov) {
     EXPECT_EQ(bits_but_nan(m), bits_but_nan(expected_m));
     EXPECT_EQ(bits_but_nan(r), bits_but_nan(expected_r));
   });
-}
-
-// One span, one and a piece, several; so many columns that blocks are long.
-constexpr std::pair<uint32_t, uint32_t> kSketches[] = {{1, 256}, {3, 257}, {5, 600}, {3, 1024}, {3, 5000}};
-
-TEST_P(CudaUpdateTwins, SketchAdd) {
-  with_each([&](const std::vector<float>& x, const std::vector<float>&) {
-    for (const auto& [rows, columns] : kSketches) {
-      const SketchShape shape{rows, columns, rng_()};
-      std::vector<float> table = normal_vector(rng_, shape.cells(), 1.0f);
-      for (size_t i = 0; i < table.size(); i += 3) table[i] = -0.0f;  // which a zero that is added would change
-      float* const device_table = upload(table);
-      std::byte* const scratch = room<std::byte>(sketch_scratch_bytes(shape, x.size()));
-      sketch_add_cuda(shape, upload(x), x.size(), scratch, device_table, stream());
-      sketch_add(shape, x.data(), x.size(), table.data());
-      EXPECT_EQ(bits_but_nan(download(device_table, table.size())), bits_but_nan(table)) << rows << " x " << columns;
-    }
-  });
-}
-
-// More parts of lists than a block of threads adds up at a time.
-TEST_P(CudaUpdateTwins, SketchAddToALargeTable) {
-  const SketchShape shape{5, 110000, rng_()};
-  const std::vector<float> x = normal_vector(rng_, kLargeSize, 1.0f);
-  std::vector<float> table(shape.cells());
-  float* const device_table = upload(table);
-  std::byte* const scratch = room<std::byte>(sketch_scratch_bytes(shape, x.size()));
-  sketch_add_cuda(shape, upload(x), x.size(), scratch, device_table, stream());
-  sketch_add(shape, x.data(), x.size(), table.data());
-  EXPECT_EQ(bits_of(download(device_table, table.size())), bits_of(table));
-}
-
-// From far on, too, where the hash is of other blocks; and of a table of zeros, whose signs differ.
-TEST_P(CudaUpdateTwins, SketchEstimate) {
-  for (const auto& [count, fill, name] : filled_sizes()) {
-    SCOPED_TRACE(name);
-    if (fill == Fill::kNan || fill == Fill::kInfinity) continue;  // tables are finite
-    for (const auto& [rows, columns] : kSketches) {
-      const SketchShape shape{rows, columns, rng_()};
-      const std::vector<float> table = filled_vector(rng_, fill, shape.cells());
-      const float* const device_table = upload(table);
-      for (const size_t first : {size_t{0}, 40 * kSketchBlock}) {
-        float* const out = room<float>(count);
-        sketch_estimate_cuda(shape, device_table, first, count, out, stream());
-        std::vector<float> expected(count);
-        sketch_estimate(shape, table.data(), first, count, expected.data());
-        EXPECT_EQ(bits_of(download(out, count)), bits_of(expected)) << rows << " x " << columns;
-      }
-    }
-    buffers_.clear();
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Grids, CudaUpdateTwins, testing::ValuesIn(kHostileGrids), grid_name);

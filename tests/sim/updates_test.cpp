@@ -524,6 +524,26 @@ TEST(UpdatesInASwarm, MembersThatJoinAtAnyTimeAreSoonInOneRound) {
   EXPECT_LE(slow, 6);
 }
 
+// A round of a large model on a thin link lasts minutes.
+TEST(UpdatesInASwarm, WhoIsStoppedDoesNotWaitForTheEndOfARound) {
+  SwarmConfig config = updates_swarm();
+  config.stop_after = 1000000;
+  config.model.dimension = 1 << 20;
+  config.exchange.deadline_max = seconds(60);
+  QuadraticSwarm swarm(3, config, near_links(0));
+  for (size_t a = 0; a < 3; ++a) {
+    swarm.add({});
+    swarm.network().set_uplink_rate(swarm.endpoint(a), 1e6);  // 4 s for a payload
+  }
+  const auto began = [&] { return swarm.training(0) && swarm.agent(0).rounds()->progress().steps > 2; };
+  ASSERT_TRUE(swarm.run_until(began, seconds(120)));
+  const uint64_t steps = swarm.agent(0).rounds()->progress().steps;
+  swarm.run_for(milliseconds(500));
+  ASSERT_EQ(swarm.agent(0).rounds()->progress().steps, steps) << "it waits";
+  swarm.agent(0).leave();
+  EXPECT_TRUE(swarm.run_until([&] { return !swarm.living(0); }, milliseconds(2500)));
+}
+
 TEST(UpdatesInASwarm, AnAgentAloneTrainsToTheEnd) {
   spdlog::set_level(spdlog::level::off);
   QuadraticSwarm swarm(4, updates_swarm(), near_links(0));

@@ -214,6 +214,10 @@ TEST_F(PlanCommand, PlansForTheCodecOfAConfigThatSharesGradients) {
   EXPECT_EQ(title_of([](auto&) {}), "topk_bf16, density 0.2 %");
   EXPECT_EQ(title_of([](auto& o) { o.density = 0.05; }), "topk_bf16, density 5 %");
   EXPECT_EQ(title_of([](auto& o) { o.codec = "topk"; }), "topk, density 0.2 %");
+  PlanOptions two = base;
+  two.layers = configs() + "/layers/resnet50.yaml";
+  two.overrides.push_back("swarm.exchange.update.slices=2");
+  EXPECT_NE(run(two).find(" params in 2 slices; "), std::string::npos);
   EXPECT_EQ(title_of([&](auto& o) {
               o.config_path = configs() + "/digits.yaml";
               o.overrides = {};
@@ -239,6 +243,8 @@ TEST_F(PlanCommand, RefusesWithARemedy) {
   EXPECT_EQ(refusal({}),
             "a plan needs layers: --config FILE for a built-in model, or --layers FILE with a table as in "
             "configs/layers");
+  EXPECT_EQ(with([](auto& o) { o.overrides = {"swarm.exchange.codec=bf16"}; }),
+            "--set changes a config, and there is none here: add --config FILE");
   EXPECT_NE(with([](auto& o) { o.svg = "/nowhere/x.svg"; }).find("cannot write /nowhere/x.svg"), std::string::npos);
 }
 

@@ -1,16 +1,14 @@
 // Two agents of one swarm, the params of one on the emulated GPU, the other's on the CPU; and what becomes of them when
 // the GPU is lost or full. All is the agent's own but the trainer, which stands where LibTorch's does.
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <functional>
 #include <numeric>
 #include <optional>
 #include <span>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -29,6 +27,7 @@
 #include "kernels/device_failure.h"
 #include "kernels/transfer.h"
 #include "tests/agent/state/planned_file_ops.h"
+#include "tests/support/log_text.h"
 
 namespace starling {
 namespace {
@@ -62,6 +61,8 @@ class BreakableLane final : public CopyLane {
   std::unique_ptr<CopyLane> whole_;
   int calls_;
 };
+
+#define EXPECT_SAYS(text, part) EXPECT_NE(std::string(text).find(part), std::string::npos) << (text)
 
 // A quadratic like QuadraticTrainer's, with params and steps on the GPU: x += rate * (target - x). What a checkpoint
 // keeps of the one can be read by the other. A step that tells of its parts computes one with each call of go_on().
@@ -246,12 +247,12 @@ class GpuAgent : public testing::Test {
   // On the CPU, with the address that the other one asks.
   Host& cpu() {
     if (!cpu_)
-      cpu_.emplace(clock_, network_, 1, 1, MemorySpace::kHost, cpu_folder_, exchange_, dimension_,
+      cpu_.emplace(clock_, network_, 1, 1, MemorySpace::kHost, *cpu_folder_, exchange_, dimension_,
                    calls_until_lane_breaks_);
     return *cpu_;
   }
   std::unique_ptr<Host> make_gpu(uint64_t generation) {
-    return std::make_unique<Host>(clock_, network_, 2, generation, MemorySpace::kCuda, gpu_folder_, exchange_,
+    return std::make_unique<Host>(clock_, network_, 2, generation, MemorySpace::kCuda, *gpu_folder_, exchange_,
                                   dimension_, calls_until_lane_breaks_);
   }
   // Both for so many hundredths of a second. What the one with the GPU throws is kept in failure_, and it is abandoned.
@@ -276,6 +277,39 @@ class GpuAgent : public testing::Test {
     exchange_.update_pipeline = true;
     dimension_ = 6 * kSliceElementsMin;  // three slices, which are no parts
     calls_until_lane_breaks_ = -1;
+  }
+  // In a step of one that shares such updates, as a share of the model; the least of some, as checkpoints take more.
+  double models_over_bus(const UpdateOptions& update) {
+    exchange_ = in_a_group(SourceKind::kUpdates, update);
+    dimension_ = 8 * kSliceElementsMin;
+    const std::unique_ptr<Host> gpu = make_gpu(1);
+    uint64_t least = UINT64_MAX;
+    while (gpu->steps() < 12 && failure_.empty()) {
+      const uint64_t before = emulation::bytes_over_bus(), steps = gpu->steps();
+      while (gpu->steps() == steps && failure_.empty()) run(gpu.get(), 1);
+      if (steps >= 5) least = std::min(least, (emulation::bytes_over_bus() - before) / (gpu->steps() - steps));
+    }
+    EXPECT_EQ(failure_, "");
+    return static_cast<double>(least) / static_cast<double>(dimension_ * sizeof(float));
+  }
+  // Of one whose GPU is lost after so many pieces of work.
+  void expect_leave(int work) {
+    std::unique_ptr<Host> gpu = make_gpu(1);
+    run(gpu.get(), 300);
+    ASSERT_GT(gpu->events.saved_steps, 0u);
+    emulation::machine.work_until_loss = work;
+    run(gpu.get(), 100);
+    EXPECT_SAYS(failure_, "the GPU has fallen off the bus");
+    EXPECT_SAYS(failure_, "look at nvidia-smi and the driver's log, or run on the CPU");
+    expect_nothing_lost(std::move(gpu));
+  }
+  // Another swarm follows.
+  void forget_all() {
+    cpu_.reset();
+    cpu_folder_.emplace();
+    gpu_folder_.emplace();
+    failure_.clear();
+    emulation::reset();
   }
   static double distance(Host& a, Host& b) {
     const std::vector<float> x = a.params(), y = b.params();
@@ -310,12 +344,10 @@ class GpuAgent : public testing::Test {
   std::optional<int> calls_until_lane_breaks_;  // none: the GPU's trainer tells of no parts
   VirtualClock clock_;
   VirtualNetwork network_{clock_, 1, LinkOptions{}};
-  Folder cpu_folder_, gpu_folder_;
+  std::optional<Folder> cpu_folder_{std::in_place}, gpu_folder_{std::in_place};
   std::optional<Host> cpu_;
   std::string failure_;
 };
-
-#define EXPECT_SAYS(text, part) EXPECT_NE(std::string(text).find(part), std::string::npos) << (text)
 
 // Every way of sharing, as a few exchanges of the settings; by name.
 struct Way {
@@ -337,6 +369,10 @@ std::vector<Way> ways() {
           {"neighborhood", {.kind = ExchangeKind::kNeighborhood, .codec = CodecKind::kFp32, .block = 256}},
           {"gradients", in_a_group(SourceKind::kGradients, {.kind = UpdateKind::kTopk})},
           {"updates", in_a_group(SourceKind::kUpdates)},
+          {"updates_bf16", in_a_group(SourceKind::kUpdates, {.kind = UpdateKind::kBf16})},
+          {"updates_int8", in_a_group(SourceKind::kUpdates, {.kind = UpdateKind::kInt8})},
+          {"updates_topk", in_a_group(SourceKind::kUpdates, {.kind = UpdateKind::kTopkInt8, .density = 0.1})},
+          {"updates_sign_ef", in_a_group(SourceKind::kUpdates, {.kind = UpdateKind::kSignEf})},
           {"outer_momentum", diloco}};
 }
 
@@ -361,6 +397,92 @@ TEST_P(GpuAgentShares, WithOneOnTheCpu) {
 INSTANTIATE_TEST_SUITE_P(Ways, GpuAgentShares, testing::ValuesIn(ways()),
                          [](const auto& info) { return info.param.name; });
 
+// Beside payloads there is the slice that a boundary audits.
+TEST_F(GpuAgent, PayloadsOfUpdatesAloneCrossTheBus) {
+  const LogText log;
+  EXPECT_LT(models_over_bus({.kind = UpdateKind::kTopkInt8, .density = 0.01}), 0.5);
+  EXPECT_EQ(log.text().find("host memory"), std::string::npos) << log.text();
+}
+
+TEST_F(GpuAgent, UpdatesWithoutLoopsForAGpuTakeTheModelToTheHostAndBack) {
+  const LogText log;
+  EXPECT_GE(models_over_bus({.kind = UpdateKind::kTernary}), 2);
+  EXPECT_SAYS(log.text(), "copies the model there and back: the codec ternary runs on the CPU alone");
+}
+
+TEST_F(GpuAgent, WhereAGpuHasLittleRoomUpdatesStayInHostMemory) {
+  const LogText log;
+  emulation::machine.memory_bytes = 5 * 8 * kSliceElementsMin * sizeof(float);
+  EXPECT_GE(models_over_bus({.kind = UpdateKind::kTopkInt8, .density = 0.01}), 2);
+  EXPECT_SAYS(log.text(), "GB that this GPU has free");
+}
+
+TEST_F(GpuAgent, ACheckpointForWhichTheHostHasNoRoomFailsAndSaysSo) {
+  const Folder folder;
+  TrainerOptions options;
+  options.model.dimension = kDimension;
+  GpuTrainer trainer(options, 1.0f, clock_);
+  uint64_t left = kDimension * sizeof(float);  // a copy wants a fourth more
+  FileKeeper keeper(folder.path(), 1, 1, 3, [] {}, make_file_ops(), [&] { return left; });
+  EXPECT_SAYS(keeper.save({.steps = 5}, trainer, {}, true).error, "of host memory, and");
+  left = 4 * kDimension * sizeof(float);
+  EXPECT_EQ(keeper.save({.steps = 5}, trainer, {}, true).error, "");
+}
+
+// A process that shares updates with outer momentum, without the agent around it.
+struct UpdateProcess {
+  UpdateProcess(MemorySpace space, Clock& clock) {
+    TrainerOptions options;
+    options.model.dimension = kDimension;
+    if (space == MemorySpace::kHost)
+      trainer = make_quadratic_trainer(options, 1, clock);
+    else
+      trainer = std::make_unique<GpuTrainer>(options, 1.0f, clock);
+    ExchangeConfig exchange = in_a_group(SourceKind::kUpdates);
+    exchange.outer_momentum = 0.9;
+    model.emplace(*trainer, exchange);
+  }
+  View place(std::span<float> values) const { return {values.data(), values.size(), trainer->params().space}; }
+  std::vector<float> read(std::span<float> values) const {
+    std::vector<float> found(values.size());
+    copy_to_host(place(values), found.data());
+    return found;
+  }
+  std::unique_ptr<Trainer> trainer;
+  std::optional<UpdateModel> model;
+};
+
+TEST_F(GpuAgent, WhatUpdatesSaveIsTakenInEitherSpace) {
+  constexpr MemorySpace kSpaces[] = {MemorySpace::kHost, MemorySpace::kCuda};
+  std::vector<float> params(kDimension), momentum(kDimension);
+  std::iota(params.begin(), params.end(), -3.5f);
+  std::iota(momentum.begin(), momentum.end(), 0.25f);
+  std::vector<std::byte> saved[2];
+  for (const MemorySpace from : kSpaces) {
+    UpdateProcess one(from, clock_);
+    const SliceMemory memory = one.model->memory();
+    copy_from_host(params.data(), one.place(memory.params));
+    copy_from_host(momentum.data(), one.place(memory.momentum));
+    const UpdateReplicas replicas({}, 1, one.model->slices(), memory, one.model->outer(), one.model->codecs());
+    one.model->follow(replicas);
+    one.model->replica_to_trainer();
+    EXPECT_EQ(one.read(one.model->x()), params);
+    saved[from == MemorySpace::kCuda] = one.model->save();
+    for (const MemorySpace to : kSpaces) {
+      UpdateProcess next(to, clock_);
+      copy_from_host(params.data(), next.trainer->params());  // what the checkpoint itself does
+      ASSERT_TRUE(next.model->load(one.model->save()));
+      EXPECT_EQ(next.read(next.model->memory().params), params);
+      EXPECT_EQ(next.read(next.model->memory().momentum), momentum);
+      EXPECT_EQ(next.read(next.model->memory().accumulator), std::vector<float>(kDimension));
+      copy_from_host(momentum.data(), next.trainer->params());
+      next.model->params_fetched();
+      EXPECT_EQ(next.read(next.model->memory().params), momentum);
+    }
+  }
+  EXPECT_EQ(saved[0], saved[1]);
+}
+
 TEST_F(GpuAgent, MeanGradientsAreRefusedWithARemedy) {
   exchange_ = in_a_group(SourceKind::kGradients);
   exchange_.repair = false;
@@ -378,13 +500,9 @@ TEST_F(GpuAgent, SaysOnceThatNothingIsSentDuringBackward) {
     exchange_ = in_a_group(SourceKind::kGradients, {.kind = UpdateKind::kTopk});
     exchange_.update_pipeline = pipeline;
     cpu_.reset();
-    std::ostringstream text;
-    const auto before = spdlog::default_logger();
-    spdlog::set_default_logger(
-        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(text)));
+    const LogText log;
     run(make_gpu(1).get(), 300);
-    spdlog::set_default_logger(before);
-    const std::string said = text.str(), why = "the GPU of this test does not say";
+    const std::string said = log.text(), why = "the GPU of this test does not say";
     const size_t at = said.find(why);
     EXPECT_EQ(at != std::string::npos, pipeline) << said;
     if (!pipeline) continue;
@@ -418,23 +536,20 @@ TEST_F(GpuAgentTells, SendsWhatHasLandedBeforeTheStepHasEnded) {
 // The GPU itself is well: its agent trains on, says once why, and sends at boundaries.
 TEST_F(GpuAgentTells, WithoutItsCopiesItTrainsOnAndSaysWhy) {
   calls_until_lane_breaks_ = 200;
-  std::ostringstream text;
-  const auto before = spdlog::default_logger();
-  spdlog::set_default_logger(
-      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(text)));
+  const LogText log;
   std::unique_ptr<Host> gpu = make_gpu(1);
   run(gpu.get(), 300);
   const uint64_t early = sent_early(*gpu), steps = gpu->steps();
   EXPECT_GT(early, 0u);
   run(gpu.get(), 150);
-  spdlog::set_default_logger(before);
   EXPECT_EQ(failure_, "");
   EXPECT_EQ(sent_early(*gpu), early);
   EXPECT_GT(gpu->steps(), steps + 10);
   expect_close(*gpu);
-  const size_t at = text.str().find("before a step has ended: the lane is broken");
-  EXPECT_NE(at, std::string::npos) << text.str();
-  EXPECT_EQ(text.str().find("the lane is broken", at + 30), std::string::npos) << text.str();
+  const std::string said = log.text();
+  const size_t at = said.find("before a step has ended: the lane is broken");
+  EXPECT_NE(at, std::string::npos) << said;
+  EXPECT_EQ(said.find("the lane is broken", at + 30), std::string::npos) << said;
 }
 
 TEST_F(GpuAgent, LostInAStepItEndsItsAgentWithALeave) {
@@ -451,14 +566,11 @@ TEST_F(GpuAgent, LostInAStepItEndsItsAgentWithALeave) {
 class LostGpu : public GpuAgent, public testing::WithParamInterface<int> {};
 
 TEST_P(LostGpu, EndsItsAgentWithALeave) {
-  std::unique_ptr<Host> gpu = make_gpu(1);
-  run(gpu.get(), 300);
-  ASSERT_GT(gpu->events.saved_steps, 0u);
-  emulation::machine.work_until_loss = GetParam();
-  run(gpu.get(), 100);
-  EXPECT_SAYS(failure_, "the GPU has fallen off the bus");
-  EXPECT_SAYS(failure_, "look at nvidia-smi and the driver's log, or run on the CPU");
-  expect_nothing_lost(std::move(gpu));
+  for (const ExchangeConfig& exchange : {by_pairs(CodecKind::kModulo8), in_a_group(SourceKind::kUpdates)}) {
+    exchange_ = exchange;
+    forget_all();
+    expect_leave(GetParam());
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(After, LostGpu, testing::Values(0, 1, 2, 3, 5, 13, 34));
@@ -466,13 +578,7 @@ INSTANTIATE_TEST_SUITE_P(After, LostGpu, testing::Values(0, 1, 2, 3, 5, 13, 34))
 // A copy finds it out, or the step itself: it is the GPU's failure all the same.
 TEST_P(LostGpu, EndsAnAgentWithALeaveThatTellsOfItsParts) {
   tell_of_parts();
-  std::unique_ptr<Host> gpu = make_gpu(1);
-  run(gpu.get(), 300);
-  ASSERT_GT(gpu->events.saved_steps, 0u);
-  emulation::machine.work_until_loss = GetParam();
-  run(gpu.get(), 100);
-  EXPECT_SAYS(failure_, "the GPU has fallen off the bus");
-  expect_nothing_lost(std::move(gpu));
+  expect_leave(GetParam());
 }
 
 // With `device: auto` the same process begins again on the CPU, and nothing is lost but the steps since the checkpoint.
@@ -489,7 +595,7 @@ TEST_P(LostGpu, WithAutoItsAgentGoesOnOnTheCpu) {
       run(gpu.get(), 100);
       throw DeviceFailure(failure_);
     }
-    Host cpu_life(clock_, network_, 2, 2, MemorySpace::kHost, gpu_folder_);
+    Host cpu_life(clock_, network_, 2, 2, MemorySpace::kHost, *gpu_folder_);
     run(&cpu_life, 300);
     EXPECT_TRUE(cpu_life.events.joined && cpu_life.events.joined->steps >= saved);
     EXPECT_GT(cpu_life.steps(), saved);

@@ -6,14 +6,11 @@
 #include <chrono>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
-
 #include "compression/plan/merge_plan.h"
+#include "tests/support/log_text.h"
 
 namespace starling {
 namespace {
@@ -230,10 +227,7 @@ std::shared_ptr<PlanMaker::Thought> think_after_a_window(PlanMaker& maker, doubl
 }
 
 TEST(PlanMaker, SaysOnceThatAByteCostsNothingAndKeepsThePlan) {
-  std::ostringstream text;
-  const auto before = spdlog::default_logger();
-  const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(text);
-  spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
+  const LogText log;
   PlanMaker maker(slices(), {});
   for (int round = 1; round <= 20; ++round) take_round(maker);
   for (int time = 0; time < 3; ++time) {
@@ -245,8 +239,7 @@ TEST(PlanMaker, SaysOnceThatAByteCostsNothingAndKeepsThePlan) {
     EXPECT_GT(bad->gain, PlanMaker::kGainMin) << "by what was measured before";
     EXPECT_EQ(maker.choose(*bad), std::vector<uint32_t>{}) << "the plan that holds stays";
   }
-  spdlog::set_default_logger(before);
-  const std::string said = text.str(), warning = "the measured cost of a byte is zero, so the plan stays as it is";
+  const std::string said = log.text(), warning = "the measured cost of a byte is zero, so the plan stays as it is";
   const size_t first = said.find(warning);
   EXPECT_NE(first, std::string::npos) << said;
   EXPECT_EQ(said.find(warning, first + 1), std::string::npos) << said;

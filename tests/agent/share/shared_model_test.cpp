@@ -18,7 +18,7 @@ using Floats = std::vector<float>;
 class SectionsOnly final : public Trainer {
  public:
   std::vector<TrainerSection> sections() override {
-    return {{"params", SectionKind::kMixed, view_of(params)},
+    return {{"params", SectionKind::kMixed, view_of(params), state_from},
             {"running_mean", SectionKind::kAveraged, view_of(running_mean)},
             {"momentum", SectionKind::kLocal, view_of(momentum)},
             {"second_moment", SectionKind::kLocal, view_of(second_moment)},
@@ -37,6 +37,7 @@ class SectionsOnly final : public Trainer {
   static View view_of(Floats& values) { return {values.data(), values.size(), MemorySpace::kHost}; }
 
   Floats params = {1, 2, 3}, running_mean = {10, 20}, momentum = {5}, second_moment = {6}, embedding = {7};
+  size_t state_from = SIZE_MAX;
   int changes = 0;
 };
 
@@ -117,6 +118,20 @@ TEST_F(SharedModelTest, SharesWhatTheKindsOfTheSectionsSay) {
   SharedModel carried = make(true, make_source(SourceKind::kParams));
   EXPECT_EQ(encode(carried), (Floats{1, 2, 3, 10, 20, 5})) << "momentum alone of the local ones rides along";
   EXPECT_EQ(carried.encoder().layout().sections.size(), 3u);
+}
+
+// The sizes of running means would be the unit in which a codec of few bits tells of params in the same block.
+TEST_F(SharedModelTest, StateBehindTheParamsHasBlocksOfItsOwn) {
+  trainer_.state_from = 1;
+  SharedModel model = make(false, make_source(SourceKind::kParams));
+  EXPECT_EQ(encode(model), (Floats{1, 2, 3, 10, 20}));
+  std::vector<size_t> counts;
+  for (const Block& block : model.encoder().layout().blocks) counts.push_back(block.element_count);
+  EXPECT_EQ(counts, (std::vector<size_t>{1, 2, 2}));
+  trainer_.params = {1, 2e6f, 3e6f};
+  Snapshot snapshot;
+  Decided nothing;
+  EXPECT_FLOAT_EQ(static_cast<float>(model.apply_and_encode(nothing, &snapshot, true).params_rms), 1);
 }
 
 TEST_F(SharedModelTest, GradientsAreWhatTheRoundChangedOfMixedSections) {

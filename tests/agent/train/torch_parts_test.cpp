@@ -67,7 +67,7 @@ class Bench {
     if (where == Where::kLateLane) make_lane = [this](size_t) { return std::make_unique<LateLane>(watch); };
     trainer = make_torch_trainer(
         trainer_options(swarm, agent), samples_for(swarm), {}, [this] { idle_.release(); }, make_lane);
-    landing_.emplace(trainer->params().count, trainer->params().space);
+    landing_.emplace(trainer->params().space, trainer->params().count, FloatMemory::Place::kStaging);
   }
 
   StepReport step(const std::function<bool(const FinalPart&)>& on_final = {}) {
@@ -88,7 +88,7 @@ class Bench {
 
  private:
   std::counting_semaphore<> idle_{0};  // before the trainer, whose thread uses it
-  std::optional<StagedFloats> landing_;
+  std::optional<FloatMemory> landing_;
 
  public:
   LaneWatch watch;

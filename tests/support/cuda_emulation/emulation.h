@@ -12,6 +12,7 @@ namespace emulation {
 struct Machine {
   int devices = 1;
   size_t memory_bytes = size_t{8} << 30;  // of all devices together
+  bool pinned = true;                     // whether there is memory for it
   cudaError_t driver = cudaSuccess;       // what asking for devices says: cudaErrorInsufficientDriver, ...
   int64_t work_until_loss = -1;           // so many more kernels and copies run, then the GPU is gone; -1: never
 };
@@ -25,6 +26,8 @@ void reset(const Machine& now = {});
 void seed_order(uint64_t seed);
 
 size_t memory_in_use();     // bytes of device memory
+uint64_t bytes_over_bus();  // copied between host and device memory, so far
+uint64_t waits();           // for all that a stream holds, so far
 uint64_t fiber_switches();  // so far
 
 }  // namespace emulation

@@ -50,6 +50,8 @@ std::mt19937_64 rng;
 bool seeded = false;
 std::vector<Stream*> streams;
 std::map<const char*, Allocation> allocations;
+uint64_t over_bus = 0;
+uint64_t stream_waits = 0;
 size_t bytes_in_use = 0;
 cudaError_t fault = cudaSuccess;  // of the device: stays, as on hardware, until reset()
 std::string fault_text;
@@ -152,14 +154,22 @@ void pass_time() {
   }
 }
 
+// The allocation of device memory in which the range begins; end(): none.
+std::map<const char*, Allocation>::const_iterator allocation_of(const char* begin) {
+  auto next = allocations.upper_bound(begin);
+  if (next == allocations.begin()) return allocations.end();
+  --next;
+  return begin < next->first + next->second.room ? next : allocations.end();
+}
+
 // False for a range that begins inside an allocation and ends behind it.
 bool fits(const void* data, size_t bytes) {
   const auto* const begin = static_cast<const char*>(data);
-  auto next = allocations.upper_bound(begin);
-  if (next == allocations.begin()) return true;
-  const auto& [base, allocation] = *--next;
-  return begin >= base + allocation.room || begin + bytes <= base + allocation.bytes;
+  const auto found = allocation_of(begin);
+  return found == allocations.end() || begin + bytes <= found->first + found->second.bytes;
 }
+
+bool on_device(const void* data) { return allocation_of(static_cast<const char*>(data)) != allocations.end(); }
 
 cudaError_t put(cudaStream_t stream, std::function<std::string()> work) {
   if (fault != cudaSuccess) return remember(fault);
@@ -209,6 +219,16 @@ void seed_order(uint64_t seed) {
 size_t memory_in_use() {
   std::lock_guard lock(mutex);
   return bytes_in_use;
+}
+
+uint64_t bytes_over_bus() {
+  std::lock_guard lock(mutex);
+  return over_bus;
+}
+
+uint64_t waits() {
+  std::lock_guard lock(mutex);
+  return stream_waits;
 }
 
 void put_launch(Launch launch, cudaStream_t stream) {
@@ -281,6 +301,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   std::lock_guard lock(mutex);
+  ++stream_waits;
   return remember(drain(*stream));
 }
 
@@ -348,7 +369,7 @@ cudaError_t cudaFree(void* data) {
 cudaError_t cudaMallocHost(void** data, size_t bytes) {
   std::lock_guard lock(mutex);
   if (fault != cudaSuccess) return remember(fault);
-  *data = std::malloc(bytes);
+  *data = machine.pinned ? std::malloc(bytes) : nullptr;
   if (*data != nullptr) std::memset(*data, 0xFF, bytes);
   return remember(*data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }
@@ -359,9 +380,17 @@ cudaError_t cudaFreeHost(void* data) {
   return remember(fault);
 }
 
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  std::lock_guard lock(mutex);
+  if (fault != cudaSuccess) return remember(fault);
+  *free = machine.memory_bytes - std::min(machine.memory_bytes, bytes_in_use);
+  *total = machine.memory_bytes;
+  return cudaSuccess;
+}
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
   std::lock_guard lock(mutex);
   if (!fits(to, bytes) || !fits(from, bytes)) return remember(cudaErrorInvalidValue);
+  if (on_device(to) != on_device(from)) over_bus += bytes;
   return put(stream, [=] {
     std::memcpy(to, from, bytes);
     return std::string();
