@@ -72,6 +72,7 @@ class FairShare {
     const uint32_t doublings = std::min(in_a_row - free - 1, kDoublingsMax);
     const TimePoint until = now + std::min((uint32_t{1} << doublings) * deadline, std::max(16 * deadline, kLongMax));
     one.not_asked_until = std::max(one.not_asked_until, until);
+    all_asked_from_ = std::max(all_asked_from_, until);
     if (began) one.not_served_until = std::max(one.not_served_until, until);
   }
   void decided(const PeerId& peer, bool initiated) {
@@ -84,14 +85,17 @@ class FairShare {
     const auto it = peers_.find(peer);
     return any_decided_[initiated] && (it == peers_.end() || !it->second.decided[initiated]);
   }
-  // In the past: it may be served, or asked.
-  TimePoint not_served_until(const PeerId& peer) const {
+  TimePoint not_served_until(const PeerId& peer) const {  // in the past: it may be served
     const auto it = peers_.find(peer);
     return it == peers_.end() ? TimePoint{} : it->second.not_served_until;
   }
-  TimePoint not_asked_until(const PeerId& peer) const {
-    const auto it = peers_.find(peer);
-    return it == peers_.end() ? TimePoint{} : it->second.not_asked_until;
+  std::vector<PeerId> not_asked(TimePoint now) const {  // that this agent should not ask
+    std::vector<PeerId> peers;
+    if (now >= all_asked_from_) return peers;
+    for (const auto& [peer, one] : peers_) {
+      if (one.not_asked_until > now) peers.push_back(peer);
+    }
+    return peers;
   }
 
   // When the peer shall ask, in the steps after a boundary: the first one after `boundary` that its share allows and no
@@ -142,6 +146,7 @@ class FairShare {
 
   const uint64_t turns_due_;
   std::map<PeerId, One> peers_;
+  TimePoint all_asked_from_{};               // none is barred from then on
   bool any_decided_[2] = {};                 // of any peer
   std::map<PeerId, uint64_t> appointments_;  // boundaries
 };

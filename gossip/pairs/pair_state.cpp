@@ -48,7 +48,7 @@ void PairState::adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget
   if (!next->settling) {
     for (SettlingGuard& guard : settling_guards_) guard.begin_anew();
   }
-  retracted_ = false;
+  retracted_ = outdated_ = false;
   snapshot_ = std::move(next);
   budget_ = budget;
   for (double offer : decided_offers_) budget_.hold(offer);
@@ -201,7 +201,10 @@ void PairState::refused(PairExchange& exchange) {
 }
 
 void PairState::failed(PairExchange& exchange, ExchangeOutcome outcome, Duration free_in) {
-  keep_lessons(exchange);
+  const bool learned = keep_lessons(exchange);
+  const bool wrapped = learned && count_bits(exchange.blocks.passed()) == 0;
+  // Of agents that settle, two must not agree long before the others do: these would be far from them.
+  if (wrapped && exchange.own == snapshot_ && !snapshot_->settling) outdated_ = true;
   if (exchange.early_coefficient != 0) {
     take_back(exchange);
   } else if ((exchange.initiated || exchange.undecided) && on_met) {
@@ -261,16 +264,17 @@ bool PairState::teaches(const PairExchange& exchange) const {
   return distance < 0 || !is_far(exchange, distance);
 }
 
-void PairState::keep_lessons(const PairExchange& exchange) {
-  if (!teaches(exchange)) return;
+bool PairState::keep_lessons(const PairExchange& exchange) {
+  if (!teaches(exchange)) return false;
   std::vector<BlockLesson> found = blocks_.lessons(exchange);
-  if (found.empty()) return;
+  if (found.empty()) return false;
   const auto comparable = [&](const BlockLesson& lesson) { return blocks_.comparable(lesson); };
   if (!coarse_steps_.follow(exchange.peer, std::all_of(found.begin(), found.end(), comparable))) {
     std::erase_if(found, std::not_fn(comparable));
   }
   if (lessons_.size() >= kLessonsMax) lessons_.pop_front();
   lessons_.push_back(std::move(found));
+  return !lessons_.back().empty();
 }
 
 Decided PairState::take_decided() {

@@ -46,6 +46,8 @@ class PairState {
   bool retracted() const { return retracted_; }  // the next snapshot is being encoded
   void retract();
   void withdraw();  // from now on there is no snapshot to share
+  // An exchange of this snapshot came to nothing by what the codec has learned from since: another encode does better.
+  bool outdated() const { return outdated_; }
   void adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget& budget);
   uint64_t boundary() const { return boundary_; }      // of the snapshot adopted last
   std::optional<TimePoint> next_at() const;            // Snapshot::next_at of the one adopted last, while it lies ahead
@@ -64,8 +66,8 @@ class PairState {
   uint32_t next_fragment(const PeerId& peer) const { return fragments_.next_with(peer); }
   void forget(const PeerId& peer);  // its process has ended
 
-  // Sets the exchange's distance and scale. False: what came is no number, refuse the exchange. Call it once per
-  // exchange and set of blocks.
+  // Sets the exchange's distance and scale. False: refuse the exchange, as what came is no number or too far away, or
+  // this agent settles and does not know yet which models are. Call it once per exchange and set of blocks.
   [[nodiscard]] bool pass_guard(PairExchange& exchange, const Bitmap& blocks);
 
   // By turns, before the decision: queues the delta over these blocks. applied() and failed() take it back where the
@@ -104,7 +106,7 @@ class PairState {
   void report(const PairExchange& exchange, ExchangeOutcome outcome, uint32_t blocks_mixed, Duration free_in);
   void count_blocks(const PeerBlocks& blocks, const Bitmap& mixed);
   bool teaches(const PairExchange& exchange) const;
-  void keep_lessons(const PairExchange& exchange);
+  bool keep_lessons(const PairExchange& exchange);  // whether there are any
 
   static constexpr size_t kReportsMax = 4096;  // kept for a caller that does not fetch them
   static constexpr size_t kLessonsMax = 64;    // exchanges; the oldest go first
@@ -118,7 +120,7 @@ class PairState {
   const bool guarded_;  // in training too
 
   std::shared_ptr<const Snapshot> snapshot_;
-  bool retracted_ = false;
+  bool retracted_ = false, outdated_ = false;
   TimePoint published_at_;
   std::optional<TimePoint> next_at_;
   Duration steps_time_{};

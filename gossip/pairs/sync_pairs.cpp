@@ -107,6 +107,7 @@ Due SyncPairs::next(const Boundary& boundary) {
   }
   while (!under_way()) {
     if (!loop_.goes_on(boundary, facts())) return end_turns(boundary);
+    if (ledger_.outdated()) retract();
     if (!fresh()) return Due::kPublish;
     loop_.tried();
     if (!begin()) return end_turns(boundary);
@@ -195,6 +196,8 @@ void SyncPairs::begin_boundary(const Snapshot& snapshot) {
   std::vector<PeerId> others;
   if (sampler_ != nullptr) others = sampler_->candidates();
   std::erase(others, self_);
+  admission_.set_candidates(others.size());
+  if (!std::is_sorted(others.begin(), others.end())) std::sort(others.begin(), others.end());
   const uint64_t boundaries = snapshot.boundary - ledger_.boundary();  // without an exchange nothing is published
   compare_paces(others, boundaries, snapshot.settling);
   const bool pays = turns_due_ > 1 || (turns_ > 0 && steps_ <= steps_waited_for());

@@ -57,21 +57,15 @@ std::optional<Duration> TurnAdmission::barred_for(const PeerId& from) const {
 // Its slots of the schedule are its own.
 bool TurnAdmission::had_its_share(const PeerId& from, const Propose& propose, uint64_t boundary) const {
   if (sampler_ == nullptr || schedule_.expects(from, propose.slot)) return false;
-  return !shares_.may_be_served(from, boundary, candidates());
+  return !shares_.may_be_served(from, boundary, candidates_);
 }
 
 void TurnAdmission::count_served(const PeerId& from, const Propose& propose, uint64_t boundary) {
-  if (sampler_ != nullptr && !schedule_.expects(from, propose.slot)) shares_.served(from, boundary, candidates());
+  if (sampler_ != nullptr && !schedule_.expects(from, propose.slot)) shares_.served(from, boundary, candidates_);
 }
 
 void TurnAdmission::count_met(const PeerId& peer) {
-  if (sampler_ != nullptr) shares_.met(peer, ledger_.boundary(), candidates());
-}
-
-std::vector<PeerId> TurnAdmission::not_asked() const {
-  std::vector<PeerId> peers = sampler_->candidates();
-  std::erase_if(peers, [this](const PeerId& peer) { return shares_.not_asked_until(peer) <= clock_.now(); });
-  return peers;
+  if (sampler_ != nullptr) shares_.met(peer, ledger_.boundary(), candidates_);
 }
 
 void TurnAdmission::add_asked_later(std::vector<PeerId>& peers) const {
@@ -152,7 +146,7 @@ void TurnAdmission::admit(const PeerId& from, uint64_t generation, const Propose
 Duration TurnAdmission::appointment_in(const PeerId& from, TimePoint next_at) {
   const Duration next_in = next_at - clock_.now();
   if (sampler_ == nullptr) return next_in;
-  const uint64_t boundary = ledger_.boundary(), chosen = shares_.appointment(from, boundary, candidates());
+  const uint64_t boundary = ledger_.boundary(), chosen = shares_.appointment(from, boundary, candidates_);
   return next_in + (chosen - boundary - 1) * ledger_.steps_time();
 }
 

@@ -59,12 +59,14 @@ class TurnAdmission {
   void asked();                                     // a proposal of this agent is on its way
   void refuse_waiting();                            // this agent shares nothing until further notice
   void only_asks(bool only) { only_asks_ = only; }  // the own blocks take long: proposals are answered BUSY
-  size_t waiting() const;                           // proposals that may begin
-  size_t may_be_served() const;                     // of those that wait
+  // How many peers there are to exchange with, without this agent. 0: not known, and any peer may be served.
+  void set_candidates(size_t count) { candidates_ = count; }
+  size_t waiting() const;        // proposals that may begin
+  size_t may_be_served() const;  // of those that wait
 
   void ended(const PairExchange& exchange, bool decided);              // PairState::on_ended
   void ask_later(const PeerId& peer, Duration free_in, bool unasked);  // PairState::on_busy_for
-  std::vector<PeerId> not_asked() const;                   // peers that this agent should not ask. REQUIRES: a sampler
+  std::vector<PeerId> not_asked() const { return shares_.not_asked(clock_.now()); }
   void add_asked_later(std::vector<PeerId>& peers) const;  // peers that told this agent to come later
   bool bars(const PeerId& peer) const { return barred_for(peer).has_value(); }  // it is told BUSY
   bool untried(const PeerId& peer, bool initiated) const { return shares_.untried(peer, initiated); }
@@ -88,7 +90,6 @@ class TurnAdmission {
   void ask_again(const PeerId& from, const Propose& propose);
   std::optional<Duration> barred_for(const PeerId& from) const;
   bool had_its_share(const PeerId& from, const Propose& propose, uint64_t boundary) const;
-  size_t candidates() const { return sampler_->candidates().size(); }
   bool closes_ring(const PeerId& from, const Propose& propose) const;
   bool begin_waiting(std::vector<Waiting>::iterator next);
   TimePoint own_answer_due() const;
@@ -116,6 +117,7 @@ class TurnAdmission {
   std::vector<Waiting> waiting_;
   FairShare shares_;
   bool only_asks_ = false;
+  size_t candidates_ = 0;
   std::map<PeerId, TimePoint> not_before_;  // when this agent shall ask others
   EarlyPairBlocks early_{kEagerBytesMax, kEarlyBytesMax};
 };

@@ -9,7 +9,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "gossip/clock.h"
@@ -35,32 +34,47 @@ class TurnPaces {
   bool thin() const { return own() / kThin > longest_ / kSlowNumerator * kSlowDenominator && 2 * upload_ > own(); }
   void heard(const PeerId& peer, Duration its) {  // 0: it does not say
     if (its <= Duration::zero()) return;
-    if (peers_.size() >= kMembersMax && !peers_.contains(peer)) peers_.clear();
-    peers_[peer] = its;
+    const auto place = std::lower_bound(peers_.begin(), peers_.end(), peer, comes_before);
+    if (place != peers_.end() && place->peer == peer) {
+      place->time = its;
+    } else if (peers_.size() < kMembersMax) {
+      peers_.insert(place, {peer, its});
+    } else {
+      peers_ = {{peer, its}};
+    }
   }
-  void forget(const PeerId& peer) { peers_.erase(peer); }
+  void forget(const PeerId& peer) {
+    std::erase_if(peers_, [&](const Pace& pace) { return pace.peer == peer; });
+  }
 
-  void compare_with(const std::vector<PeerId>& others) {  // from now on
+  void compare_with(const std::vector<PeerId>& others) {  // from now on. REQUIRES: sorted
     std::vector<Duration> times;
+    times.reserve(others.size() + 1);
     if (own() > Duration::zero()) times.push_back(own());
+    auto pace = peers_.begin();
     for (const PeerId& peer : others) {
-      const auto it = peers_.find(peer);
-      if (it != peers_.end()) times.push_back(it->second);
+      while (pace != peers_.end() && pace->peer < peer) ++pace;
+      if (pace != peers_.end() && pace->peer == peer) times.push_back(pace->time);
     }
     longest_ = times.size() < kKnownMin ? Duration::max() : kSlowNumerator * upper_median(times) / kSlowDenominator;
   }
   bool slow() const { return own() > longest_; }  // this agent is
   bool slow(const PeerId& peer) const {
-    const auto it = peers_.find(peer);
-    return it != peers_.end() && it->second > longest_;
+    const auto place = std::lower_bound(peers_.begin(), peers_.end(), peer, comes_before);
+    return place != peers_.end() && place->peer == peer && place->time > longest_;
   }
   void add_slow(std::vector<PeerId>& peers) const {
-    for (const auto& [peer, its] : peers_) {
-      if (its > longest_) peers.push_back(peer);
+    for (const Pace& pace : peers_) {
+      if (pace.time > longest_) peers.push_back(pace.peer);
     }
   }
 
  private:
+  struct Pace {
+    PeerId peer;
+    Duration time{};
+  };
+  static bool comes_before(const Pace& pace, const PeerId& peer) { return pace.peer < peer; }
   static Duration upper_median(std::vector<Duration> times) {
     if (times.empty()) return Duration::zero();
     const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
@@ -71,7 +85,7 @@ class TurnPaces {
   std::array<Duration, kLast> last_{};
   size_t count_ = 0;
   Duration upload_{};
-  std::map<PeerId, Duration> peers_;
+  std::vector<Pace> peers_;             // sorted
   Duration longest_ = Duration::max();  // that is not slow
 };
 

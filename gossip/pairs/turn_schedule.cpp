@@ -22,9 +22,8 @@ uint64_t TurnSchedule::slots_to_mix(size_t agents) {
 
 void TurnSchedule::begin(uint64_t boundaries, uint64_t slots, std::vector<PeerId> others) {
   ids_ = std::move(others);
-  ids_.push_back(self_);
-  std::sort(ids_.begin(), ids_.end());
-  own_ = static_cast<size_t>(std::lower_bound(ids_.begin(), ids_.end(), self_) - ids_.begin());
+  const auto place = ids_.insert(std::lower_bound(ids_.begin(), ids_.end(), self_), self_);
+  own_ = static_cast<size_t>(place - ids_.begin());
   slots_ = std::min(slots, kSlotsMax);
   if (boundary_ + boundaries < ahead_) asked_ = late_ = bad_windows_ = 0;
   boundary_ = std::max(boundary_ + boundaries, ahead_);

@@ -45,7 +45,7 @@ class TurnSchedule {
   static uint64_t slots_to_mix(size_t agents);
 
   // This agent has passed so many boundaries since the last call, and `slots` exchanges are due at this one. `others`:
-  // the peers that this agent may meet, and that may meet each other. Empty: there is no schedule.
+  // the peers that this agent may meet, and that may meet each other, sorted. Empty: there is no schedule.
   void begin(uint64_t boundaries, uint64_t slots, std::vector<PeerId> others);
 
   bool on() const { return on_; }  // at this boundary

@@ -16,6 +16,7 @@
 #include "gossip/pairs/async_pairs.h"
 #include "gossip/pairs/sync_pairs.h"
 #include "kernels/check.h"
+#include "tests/compression/encode_block.h"
 #include "tests/gossip/exchange/harness.h"
 
 namespace starling::exchange_test {
@@ -78,7 +79,8 @@ class TestAgentOf {
     for (size_t i = 0; i < layout.blocks.size(); ++i) {
       const Block& block = layout.blocks[i];
       std::vector<std::byte> out(encoder.payload_bytes_max(i));
-      const auto size = encoder.encode(i, {params.data() + block.offset, block.element_count, MemorySpace::kHost}, out);
+      const auto size =
+          encode_block(encoder, i, {params.data() + block.offset, block.element_count, MemorySpace::kHost}, out);
       if (!size) std::abort();
       snapshot->blocks.push_back(shared_copy(Bytes(out).first(*size)));
     }

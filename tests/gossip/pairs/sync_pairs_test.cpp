@@ -114,6 +114,39 @@ TEST(SyncPairs, AProposalOfManyBlocksWaitsForNoneOfThem) {
   }
 }
 
+// Of two.
+class TheOther final : public PeerSampler {
+ public:
+  std::optional<PeerId> choose(const std::vector<PeerId>& except) override {
+    return except.empty() ? std::optional(test_peer(2)) : std::nullopt;
+  }
+  void met(const PeerId&) override {}
+  uint64_t last_met(const PeerId&) override { return 0; }
+  std::vector<PeerId> candidates() override { return {test_peer(2)}; }
+  std::vector<Participant> neighbors(uint64_t) override { return {}; }
+  std::vector<Participant> group() override { return {}; }
+};
+
+// With the steps of the first payloads they cannot tell how far apart they are, however often they meet.
+TEST(SyncPairs, WhatAWrapTaughtIsInTheNextPayloadOfTheSameBoundary) {
+  TheOther other;
+  Turns pair({.codec = CodecKind::kModulo8, .sampler = &other});
+  for (size_t i = 0; i < pair.a.params.size(); ++i) {
+    pair.a.params[i] = 1 + 0.01f * static_cast<float>(i);
+    pair.b.params[i] = pair.a.params[i] + 10;
+  }
+  pair.publish();
+  Boundary boundary{.number = 1, .published = true};
+  for (Due due = Due::kWait; due == Due::kWait || due == Due::kPublish; due = pair.a.pairwise->next(boundary)) {
+    if (due == Due::kPublish) pair.a.boundary();
+    pair.swarm.run_for(milliseconds(20));
+  }
+  pair.a.apply();
+  EXPECT_EQ(pair.a.pairwise->counters().done, 1u);
+  EXPECT_NEAR(pair.a.params[1], 6.01, 0.1);
+  EXPECT_NEAR(pair.b.params[1], 6.01, 0.1);
+}
+
 // The steps take too long to wait for. One is served with what was published before them, the next is told until when.
 TEST(SyncPairs, APayloadLeftBehindServesOneDuringTheSteps) {
   Turns pair;
