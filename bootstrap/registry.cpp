@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "bootstrap/asked_addresses.h"
+#include "gossip/membership/record_check.h"
 #include "gossip/net/hash.h"
 #include "gossip/net/inbox.h"
 #include "gossip/net/name_cache.h"
@@ -53,16 +54,19 @@ struct Registry::Swarm {
 };
 
 // What it was told to stay in touch with. The router of a swarm does so, but a swarm may begin before its registry.
-class Registry::Seeds final : public Outbox {
+class Registry::Seeds {
  public:
   explicit Seeds(Registry& registry)
       : registry_(registry),
-        asked_(registry.options_.seeds, registry.options_.self.endpoint, *this, secret_number(registry.secret_, 0)) {}
+        asked_(registry.options_.seeds, registry.options_.self.endpoint, registry, secret_number(registry.secret_, 0)) {
+  }
 
   void ask() {
     const TimePoint now = registry_.clock_.now();
     if (asked_.count() == 0 || now < next_) return;
-    next_ = now + kAskEvery;
+    const bool may = registry_.twins_.may_join();
+    next_ = now + (may ? kAskEvery : kLookEvery);
+    if (!may) return;
     if (!registry_.living_swarms().empty()) {
       since_.reset();
       return;
@@ -79,6 +83,7 @@ class Registry::Seeds final : public Outbox {
     if (!from) return false;
     since_ = registry_.clock_.now();
     if (const auto* refused = std::get_if<JoinRefused>(&message)) {
+      if (refused->held) return registry_.hear_of_self(*refused->held), true;
       trouble_ = asked_.address(*from).to_string() + " gives this registry no swarm to serve: " + refused->reason;
     } else if (const auto* reply = std::get_if<JoinReply>(&message); !reply->settings.empty()) {
       registry_.begin_as_told(listener, *reply);
@@ -101,11 +106,9 @@ class Registry::Seeds final : public Outbox {
     return now;
   }
 
-  void send(const PeerId&, const Message&, SharedBytes) override { STARLING_CHECK(false); }
-  void send(const PeerAddress& to, const Message& message, SharedBytes) override { registry_.answer(to, message); }
-
  private:
   static constexpr Duration kAskEvery = std::chrono::seconds(2);
+  static constexpr Duration kLookEvery = std::chrono::milliseconds(100);
   static constexpr Duration kAnswerPatience = std::chrono::seconds(10);
 
   Registry& registry_;
@@ -121,11 +124,19 @@ Registry::Registry(RegistryOptions options, Transport& transport, const Clock& c
       clock_(clock),
       secret_(process_secret(options_.secret, options_.rng_seed)),
       gate_(secret_, clock, options_.keys != nullptr),
+      twins_(options_.self, clock, *this, secret_, options_.sign),
       clocks_(clock),
       rng_seed_(options_.rng_seed),
       seeds_(std::make_unique<Seeds>(*this)) {
   STARLING_CHECK(options_.compare != nullptr && options_.read != nullptr);
   seal();
+  if (options_.last_address) twins_.ask(*options_.last_address);
+}
+
+// Members hold another process of this identity: the one that lives ends, or goes on above that one.
+void Registry::hear_of_self(const PeerRecord& held) {
+  const bool genuine = !options_.keys || options_.keys->is_genuine(held);
+  if (held.id == options_.self.id && held.version.generation <= kOwnGenerationMax && genuine) twins_.on_record(held);
 }
 
 void Registry::seal() {
@@ -146,6 +157,7 @@ void Registry::tick(Listener& listener) {
     if (swarm->lives()) swarm->seen = clock_.now();
   }
   forget_empty(listener);
+  twins_.tick();
   seeds_->ask();
 }
 
@@ -164,7 +176,7 @@ void Registry::forget_empty(Listener& listener) {
 }
 
 TimePoint Registry::next_deadline() const {
-  TimePoint next = seeds_->next_deadline();
+  TimePoint next = std::min(seeds_->next_deadline(), twins_.next_deadline());
   for (const auto& [id, swarm] : swarms_) {
     next = std::min({next, swarm->router.next_deadline(), swarm->seen + kEmptyLife});
   }
@@ -182,8 +194,8 @@ std::vector<std::string> Registry::take_troubles() {
   const Endpoint& own = options_.self.endpoint;
   all.push_back(describe_unreached(*unreached, own));
   if (!claims_loopback(unreached->record.endpoint, unreached->source, own)) return all;
-  answer({{unmapped(unreached->source), unreached->record.endpoint.port}, unreached->record.id},
-         JoinRefused{plain_prefix(all.back(), kReasonBytesMax), "", unreached->nonce});
+  send({{unmapped(unreached->source), unreached->record.endpoint.port}, unreached->record.id},
+       JoinRefused{plain_prefix(all.back(), kReasonBytesMax), "", unreached->nonce});
   return all;
 }
 
@@ -194,7 +206,7 @@ void Registry::move_to(const Endpoint& endpoint) {
 }
 
 void Registry::announce_leave() {
-  for (const auto& [id, swarm] : swarms_) swarm->router.membership().announce_leave();
+  for (const auto& [id, swarm] : swarms_) swarm->router.announce_leave();
 }
 
 void Registry::revoke(std::string_view entries) {
@@ -244,7 +256,9 @@ void Registry::receive(Listener& listener, ReceivedFrame frame) {
     ++strangers_.no_member;
   } else if (const auto* revoked = message_as<Revoked>(message)) {
     if (options_.revocations) revoke(revoked->entries);
-  } else if (header.sender != options_.self.id || is_read(message)) {
+  } else if (header.sender == options_.self.id && !is_read(message)) {
+    twins_.handle(header, message);
+  } else {
     const auto* answer = std::get_if<BootstrapMessage>(&message);
     if (answer && seeds_->take(listener, *answer)) return;
     Swarm* swarm = swarm_of(listener, header, message, frame.source);
@@ -273,7 +287,7 @@ Registry::Swarm* Registry::swarm_of(Listener& listener, const FrameHeader& heade
 
 // As Router::answer_join: nobody is read, served or refused before it has shown that it can be reached.
 bool Registry::let_in(const Join& join, const std::string& source) {
-  const auto tell = [&](const Message& message) { answer({join.record.endpoint, join.record.id}, message); };
+  const auto tell = [&](const Message& message) { send({join.record.endpoint, join.record.id}, message); };
   return starling::let_in(gate_, gate_.judge(source, join), join, strangers_, tell);
 }
 
@@ -288,8 +302,8 @@ Registry::Swarm* Registry::swarm_to_join(Listener& listener, const FrameHeader& 
   if (!let_in(join, source)) return nullptr;
   if (join.settings.empty()) {
     if (living.empty()) {
-      answer({join.record.endpoint, join.record.id},
-             JoinReply{"", {options_.self}, "", join.nonce});  // nobody could give the model
+      send({join.record.endpoint, join.record.id},
+           JoinReply{"", {options_.self}, "", join.nonce});  // nobody could give the model
     } else {
       refuse(join, list_swarms());
     }
@@ -331,10 +345,10 @@ Registry::Swarm* Registry::swarm_to_read(const Join& join, const std::string& so
   if (join.reads == kOnlySwarm && living.size() == 1) return living.front();
   if (!let_in(join, source)) return nullptr;
   if (living.empty()) {
-    answer({join.record.endpoint, join.record.id}, JoinReply{"", {options_.self}, "", join.nonce});
+    send({join.record.endpoint, join.record.id}, JoinReply{"", {options_.self}, "", join.nonce});
   } else {
-    answer({join.record.endpoint, join.record.id},
-           JoinRefused{plain_prefix(list_swarms(), kReasonBytesMax), "", join.nonce});
+    send({join.record.endpoint, join.record.id},
+         JoinRefused{plain_prefix(list_swarms(), kReasonBytesMax), "", join.nonce});
   }
   return nullptr;
 }
@@ -343,8 +357,8 @@ Registry::Swarm* Registry::begin(Listener& listener, const std::string& settings
                                  const SettingsRead& read) {
   const uint64_t id = swarm_id_of(settings);
   const RouterOptions options{
-      options_.self,        read.membership, options_.seeds,    ++rng_seed_, options_.compare, secret_, {},
-      options_.revocations, options_.keys,   certified_clocks()};
+      options_.self,        read.membership, options_.seeds,     ++rng_seed_, options_.compare, secret_, {},
+      options_.revocations, options_.keys,   certified_clocks(), &twins_};
   Swarm* namesake = largest_of(read.name);
   const auto added =
       swarms_.emplace(id, std::make_unique<Swarm>(options, read.name, settings, signature, transport_, clock_));
@@ -409,7 +423,11 @@ void Registry::note_namesake(Swarm& added, Swarm* largest) {
   if (largest->namesake == 0) note(*largest, added.router);
 }
 
-void Registry::answer(const PeerAddress& to, const Message& message) {
+// TwinWatch and Seeds send to addresses alone.
+void Registry::send(const PeerId&, const Message&, SharedBytes) { STARLING_CHECK(false); }
+
+void Registry::send(const PeerAddress& to, const Message& message, SharedBytes payload) {
+  STARLING_CHECK(payload.span().empty());
   const FrameHeader own{0, options_.self.id, options_.self.version.generation, options_.self.endpoint};
   Frame frame{encode_frame_header(own, message, {}), {}, to.id};
   if (transport_.send(to.endpoint, channel_of(message), std::move(frame)) != SendStatus::kQueued) {
@@ -419,7 +437,7 @@ void Registry::answer(const PeerAddress& to, const Message& message) {
 
 void Registry::refuse(const Join& join, const std::string& why, const std::string& settings) {
   ++strangers_.joins_refused;
-  answer({join.record.endpoint, join.record.id}, JoinRefused{plain_prefix(why, kReasonBytesMax), settings, join.nonce});
+  send({join.record.endpoint, join.record.id}, JoinRefused{plain_prefix(why, kReasonBytesMax), settings, join.nonce});
 }
 
 std::string Registry::list_swarms() const {

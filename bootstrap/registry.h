@@ -7,15 +7,18 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bootstrap/path_found.h"
 #include "bootstrap/router.h"
+#include "bootstrap/twin_watch.h"
 #include "gossip/clock.h"
 #include "gossip/limits.h"
 #include "gossip/membership/options.h"
+#include "gossip/net/outbox.h"
 #include "gossip/net/transport.h"
 
 namespace starling {
@@ -38,10 +41,12 @@ struct RegistryOptions {
   uint64_t secret = 0;                 // as in RouterOptions
   Revocations* revocations = nullptr;  // likewise
   FindPath find_path{};
-  const MemberKeys* keys = nullptr;  // as in RouterOptions
+  const MemberKeys* keys = nullptr;        // as in RouterOptions
+  TwinWatch::Sign sign{};                  // likewise
+  std::optional<Endpoint> last_address{};  // of the last process of this identity; nullopt: there was none
 };
 
-class Registry {
+class Registry final : private Outbox {
  public:
   class Listener {
    public:
@@ -53,7 +58,7 @@ class Registry {
 
   // The transport and the clock outlive the registry.
   Registry(RegistryOptions options, Transport& transport, const Clock& clock);
-  ~Registry();
+  ~Registry() override;
 
   void tick(Listener& listener);
   TimePoint next_deadline() const;
@@ -68,6 +73,8 @@ class Registry {
   void move_to(const Endpoint& endpoint);     // likewise
   RouterCounters counters() const;            // of all swarms, and of frames that belong to none
   MemberClocks& clocks() { return clocks_; }  // of the members of all swarms
+  TwinWatch& twins() { return twins_; }       // of this identity, in whichever swarm
+  const TwinWatch& twins() const { return twins_; }
 
  private:
   struct Swarm;
@@ -84,11 +91,13 @@ class Registry {
   Swarm* begin(Listener& listener, const std::string& settings, const std::string& signature, const SettingsRead& read);
   void begin_as_told(Listener& listener, const JoinReply& reply);
   void seal();  // the own record
+  void hear_of_self(const PeerRecord& held);
   void forget_empty(Listener& listener);
   std::vector<Swarm*> living_swarms() const;
   Swarm* largest_of(const std::string& name) const;
   void note_namesake(Swarm& added, Swarm* largest);
-  void answer(const PeerAddress& to, const Message& message);
+  void send(const PeerId& to, const Message& message, SharedBytes payload) override;
+  void send(const PeerAddress& to, const Message& message, SharedBytes payload = {}) override;  // of no swarm
   void refuse(const Join& join, const std::string& why, const std::string& settings = "");
   std::string list_swarms() const;
 
@@ -98,6 +107,7 @@ class Registry {
   std::map<uint64_t, std::unique_ptr<Swarm>> swarms_;  // by id
   const uint64_t secret_;                              // of all its routers, since they answer behind one address
   JoinGate gate_;
+  TwinWatch twins_;
   MemberClocks clocks_;
   RouterCounters strangers_;
   uint64_t rng_seed_;

@@ -144,7 +144,9 @@ Router::Router(const RouterOptions& options, Transport& transport, const Clock& 
       membership_(options.membership, options.self, clock, *this, options.rng_seed, secret_, options.revocations,
                   options.keys),
       donor_(*this),
-      twins_(membership_.self(), clock, *this, secret_, options.sign),
+      own_twins_(options.twins ? nullptr
+                               : std::make_unique<TwinWatch>(membership_.self(), clock, *this, secret_, options.sign)),
+      twins_(options.twins ? *options.twins : *own_twins_),
       gate_(secret_, clock, options.keys != nullptr),
       troubles_(clock) {
   STARLING_CHECK(options_.compare != nullptr);
@@ -163,7 +165,7 @@ void Router::tick(Handler& handler) {
     if (!frame) break;
     receive(handler, *frame);
   }
-  membership_.tick();
+  if (twins_.may_join()) membership_.tick();
   twins_.tick();
   forget_readers();
   look_at_strangers();
@@ -173,6 +175,10 @@ void Router::tick(Handler& handler) {
     }
     handler.on_member(event);
   }
+}
+
+TimePoint Router::next_deadline() const {
+  return twins_.may_join() ? std::min(membership_.next_deadline(), twins_.next_deadline()) : twins_.next_deadline();
 }
 
 // Another member may be reached there: an agent that began anew with another identity, or one that a forged record
@@ -210,8 +216,10 @@ bool Router::is_late(const ReceivedFrame& frame, const FrameHeader& header, cons
   const bool asked = message_is<JoinReply, JoinRefused, JoinCookie>(message) && membership_.alive_count() == 0 &&
                      !has_expired(frame.not_after, options_.clocks->earliest());
   if (asked || !turn_away_expired(frame, header, message, options_.clocks, membership_.self(), gate_, transport_)) {
+    ended_.erase(header.sender);
     return false;
   }
+  if (membership_.find(header.sender)) ended_.insert(header.sender);
   const auto* ping = message_as<Ping>(message);
   const bool asks_back = ping && ping->sequence == 0;  // two that are late to each other would never end
   if (counts && !ack && !asks_back && gate_.may_answer(frame.source)) {
@@ -258,6 +266,7 @@ bool Router::admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* he
     twins_.handle(*header, *message);
     return false;
   }
+  if (!twins_.may_join()) return false;
   const bool ours = swarm_id_ != 0 && header->swarm == swarm_id_;
   if (ours) {
     membership_.heard_from(header->sender, header->generation);

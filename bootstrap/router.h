@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +40,7 @@ struct RouterOptions {
   Revocations* revocations = nullptr;  // as Membership's
   const MemberKeys* keys = nullptr;    // likewise
   MemberClocks* clocks = nullptr;      // by which memberships end; may be shared. Null: none ends
+  TwinWatch* twins = nullptr;          // that several routers share; `sign` is not used then. Null: it has its own
 };
 
 struct RouterCounters {
@@ -114,7 +117,7 @@ class Router final : public Outbox {
   uint64_t secret() const { return secret_; }      // of the process
 
   void tick(Handler& handler);  // frames in, membership, events out
-  TimePoint next_deadline() const { return std::min(membership_.next_deadline(), twins_.next_deadline()); }
+  TimePoint next_deadline() const;
   // This agent is reached there from now on, or its machine slept: links to all members are made anew.
   void move_to(const Endpoint& endpoint);
   // To all members; of an identity that another process goes on with, to that process alone.
@@ -127,6 +130,8 @@ class Router final : public Outbox {
   Donor& donor() { return donor_; }
   const Donor& donor() const { return donor_; }
   const RouterCounters& counters() const { return counters_; }
+  // Its membership had, so its last frame was turned away.
+  bool has_ended(const PeerId& member) const { return ended_.contains(member); }
   // For people, with the remedy: what keeps other agents from this one, since the last call.
   std::vector<std::string> take_troubles() { return troubles_.take(); }
 
@@ -159,9 +164,11 @@ class Router final : public Outbox {
   uint64_t swarm_id_ = 0, wanted_ = 0;
   Membership membership_;
   Donor donor_;
-  TwinWatch twins_;
+  std::unique_ptr<TwinWatch> own_twins_;  // null: they are shared
+  TwinWatch& twins_;
   JoinGate gate_;
   PeerTroubles troubles_;
+  std::set<PeerId> ended_;
   std::map<Endpoint, TimePoint> readers_;  // when they asked last: their links end with them
   RouterCounters counters_;
 };

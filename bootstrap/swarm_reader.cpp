@@ -68,7 +68,7 @@ void SwarmReader::tick() {
     const DecodeStatus status =
         decode_frame(frame->channel, frame->header.span(), frame->payload.span(), &header, &message);
     if (status != DecodeStatus::kOk || nonce_ == 0 || nonce_of(message) != nonce_) continue;
-    has_expired(frame->not_after, clock_.unix_seconds()) ? take_expired() : take(header, message);
+    has_expired(frame->not_after, clock_.unix_seconds()) ? take_expired(header.sender) : take(header, message);
   }
   if (clock_.now() < next_) return;
   next_ = clock_.now() + options_.every;
@@ -100,10 +100,11 @@ void SwarmReader::take(const FrameHeader& header, const Message& message) {
   }
 }
 
-void SwarmReader::take_expired() {
+void SwarmReader::take_expired(const PeerId& member) {
   refusal_ = options_.asked.to_string() +
-             " answers, but the clock of this machine says that its membership has ended. Set that clock right, or ask "
-             "another member";
+             " answers, but the clock of this machine says that its membership has ended. Where that clock is right, "
+             "ask the holder of the swarm's key for the ticket of `starling admit " +
+             member.hex() + "`; else set it right, or ask another member";
 }
 
 void SwarmReader::take(const JoinReply& reply, const FrameHeader& header) {

@@ -52,7 +52,7 @@ class SwarmReader {
  private:
   void ask();
   void take(const FrameHeader& header, const Message& message);
-  void take_expired();
+  void take_expired(const PeerId& member);
   void take(const JoinReply& reply, const FrameHeader& header);
   void take(const Sync& page);
   void complete();

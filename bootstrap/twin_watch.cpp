@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gossip/net/hash.h"
+#include "gossip/net/text.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -15,6 +16,7 @@ namespace {
 constexpr size_t kAskedMax = 4;
 constexpr uint32_t kSilentMax = 4;  // questions without an answer
 constexpr Duration kAskEvery = std::chrono::seconds(1);
+constexpr Duration kJoinPatience = std::chrono::seconds(1);  // for an answer to the first question
 constexpr Duration kAskTwinEvery = std::chrono::seconds(5);
 constexpr Duration kTellPatience = std::chrono::seconds(3);
 constexpr Duration kAnswerEvery = std::chrono::milliseconds(200);
@@ -24,20 +26,39 @@ std::string signed_text(uint64_t sequence, const Endpoint& address, uint64_t gen
   return fmt::format("starling twin {} {} {}", sequence, generation, address.to_string());
 }
 
+std::string in_use_at(const Endpoint& address) {
+  return fmt::format("this identity is in use at {}: ", address.to_string());
+}
+
+constexpr const char* kOfItsOwn =
+    "a folder (--state NEW_FOLDER) and, in a certified swarm, a ticket of its own (starling admit --new)";
+
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 }  // namespace
 
 TwinWatch::TwinWatch(const PeerRecord& self, const Clock& clock, Outbox& outbox, uint64_t secret, Sign sign)
-    : self_(self), clock_(clock), outbox_(outbox), secret_(secret), sign_(std::move(sign)) {}
+    : self_(self), clock_(clock), outbox_(outbox), born_(clock.now()), secret_(secret), sign_(std::move(sign)) {}
 
 bool TwinWatch::is_self(const Endpoint& address, uint64_t generation) const {
   return address == self_.endpoint && generation == self_.version.generation;
 }
 
-void TwinWatch::ask(const Endpoint& address) {
-  if (address == self_.endpoint || asked_.contains(address) || asked_.size() >= kAskedMax) return;
-  asked_[address] = {secret_number(secret_, kNumbers + questions_++), 0, clock_.now()};
+void TwinWatch::ask(const Endpoint& address) { (void)reserve(address, false); }
+
+// Null: it is the own address, or there is no room. Records come before frames, which anybody may send.
+TwinWatch::Asked* TwinWatch::reserve(const Endpoint& address, bool of_record) {
+  if (address == self_.endpoint) return nullptr;
+  const auto found = asked_.find(address);
+  if (found != asked_.end()) return &found->second;
+  if (asked_.size() >= kAskedMax) {
+    const auto spare = std::find_if(asked_.begin(), asked_.end(), [&](const auto& one) {
+      return of_record && !one.second.of_record && !(twin_ && twin_->address == one.first);
+    });
+    if (spare == asked_.end()) return nullptr;
+    asked_.erase(spare);
+  }
+  return &(asked_[address] = {secret_number(secret_, kNumbers + questions_++), 0, of_record, clock_.now()});
 }
 
 void TwinWatch::on_record(const PeerRecord& record) {
@@ -46,7 +67,8 @@ void TwinWatch::on_record(const PeerRecord& record) {
     if (record.endpoint == self_.endpoint) here_ = std::max(here_, record.version.generation);
   }
   const bool ended = ended_ && ended_->address == record.endpoint && ended_->generation == record.version.generation;
-  if (!ended) ask(record.endpoint);
+  if (ended) return;
+  if (Asked* const asked = reserve(record.endpoint, true)) asked->of_record = true;
 }
 
 void TwinWatch::handle(const FrameHeader& header, const Message& message) {
@@ -121,26 +143,65 @@ void TwinWatch::settle() {
     const auto one = next++;
     if (one->second.silent >= kSilentMax && now >= one->second.next) give_up(Endpoint(one->first));
   }
-  if (asked_.empty() && later_ > self_.version.generation) overtaken_ = std::exchange(later_, 0);
+  const bool judged = std::none_of(asked_.begin(), asked_.end(), [](const auto& one) { return one.second.of_record; });
+  if (judged && !twin_ && later_ > self_.version.generation) overtaken_ = std::exchange(later_, 0);
 }
 
-const Endpoint* TwinWatch::overtaken_by() const {
-  return ended_ && ended_->generation == overtaken_ ? &ended_->address : nullptr;
+bool TwinWatch::may_join() const {
+  if (twin_) return !twin_->older;
+  return asked_.empty() || clock_.now() - born_ >= kJoinPatience;
 }
 
-bool TwinWatch::asking() const {
-  return std::any_of(asked_.begin(), asked_.end(), [](const auto& one) { return one.second.silent > 0; }) && !twin_;
+std::string TwinWatch::take_notice() {
+  const std::optional<Endpoint> younger = std::exchange(younger_, std::nullopt);
+  if (!younger) return "";
+  return fmt::format(
+      "{}that process began after this one, with a copy of this state folder or with its ticket file, and ends by "
+      "itself. If it comes again, start it with {}",
+      in_use_at(*younger), kOfItsOwn);
 }
 
-std::optional<Endpoint> TwinWatch::take_younger() { return std::exchange(younger_, std::nullopt); }
+std::string TwinWatch::must_end(bool of_clock) const {
+  // A process at the own address has begun again above this one.
+  if (of_clock && here_ == self_.version.generation + 1) {
+    return in_use_at(self_.endpoint) +
+           "a process that began before this one, with the same state folder or a copy of it, has the same address. "
+           "Stop that one, or start this one with a folder of its own (--state NEW_FOLDER) and another port";
+  }
+  if (!twin_ || !twin_->older || !told()) return "";
+  return in_use_at(twin_->address) +
+         "that process began before this one, with the same state folder, a copy of it or the same ticket file. Stop "
+         "that one, or start this one with " +
+         kOfItsOwn;
+}
+
+std::string TwinWatch::must_begin_again(uint64_t now_by_clock) const {
+  if (overtaken_ == 0) return "";
+  if (ended_ && ended_->generation == overtaken_) {
+    return fmt::format(
+        "a copy of this state folder ran at {} and took the place of this process among the members. Start the copy "
+        "with a folder of its own (--state NEW_FOLDER)",
+        ended_->address.to_string());
+  }
+  if (overtaken_ == here_ && overtaken_ <= now_by_clock) {
+    return in_use_at(self_.endpoint) +
+           "a process with a copy of this state folder has the same address. Stop one of the two, or start it with "
+           "another folder (--state NEW_FOLDER) and port";
+  }
+  return fmt::format(
+      "members hold another process of this identity, which began {} by its clock; this one began {}. One of the two "
+      "clocks was wrong: set it",
+      clock_text(overtaken_), clock_text(self_.version.generation));
+}
 
 bool TwinWatch::told() const {
-  return twin_ && (answered_ == twin_->address || clock_.now() - twin_->found > kTellPatience);
+  return twin_ && (answered_ == twin_->address || clock_.now() - twin_->found >= kTellPatience);
 }
 
 TimePoint TwinWatch::next_deadline() const {
   TimePoint next = TimePoint::max();
   for (const auto& [address, asked] : asked_) next = std::min(next, asked.next);
+  if (twin_ && twin_->older && !told()) next = std::min(next, twin_->found + kTellPatience);
   return next;
 }
 

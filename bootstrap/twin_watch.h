@@ -1,8 +1,8 @@
-// Judges records of this agent's id that another process made: an earlier life by a clock that was ahead, a process
-// with a copy of the key, or a forger. The address in the record is asked. A process there that has the key signs
-// its answer: the identity is in use twice.
-// Where none answers, this agent has to begin again above the record's generation, since members take no lower one.
-// A twin that ends says so to this agent alone: to the members a farewell of the id would be this agent's own.
+// Judges records of this agent's or registry's id that another process made: an earlier life by a clock that was ahead,
+// a process with a copy of the key, or a forger. The address in the record is asked. A process there that has the key
+// signs its answer: the identity is in use twice.
+// Where none answers, this process has to begin again above the record's generation, since members take no lower one.
+// A twin that ends says so to this process alone: members would take a farewell of the id for this process's own.
 // Two processes under one address cannot ask each other. Where a later process takes an earlier one's place, the
 // earlier one begins again with the later one's number plus 1. So the later one knows, if its number is of its clock.
 // A state machine. Any sender may cause a few pings a second, no more.
@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "gossip/clock.h"
 #include "gossip/net/identity.h"
@@ -33,8 +34,8 @@ class TwinWatch {
     TimePoint found;
   };
 
-  // `self` is this agent's record, whichever version; it and the others outlive the object. `sign`: with this agent's
-  // key; empty: questions are not answered. `secret`: nobody else may guess it.
+  // `self` is this process's record, whichever version; it and the others outlive the object. `sign`: with its key;
+  // empty: questions are not answered. `secret`: nobody else may guess it.
   TwinWatch(const PeerRecord& self, const Clock& clock, Outbox& outbox, uint64_t secret, Sign sign);
 
   void ask(const Endpoint& address);                               // whether a process of this id answers there
@@ -45,24 +46,28 @@ class TwinWatch {
   void part(const PeerRecord& farewell);
   TimePoint next_deadline() const;
 
-  bool asking() const;                                            // some have neither answered nor been silent for long
-  const std::optional<Twin>& twin() const { return twin_; }       // nullopt: none answers
-  std::optional<Endpoint> take_younger();                         // where one that began later has answered since
-  bool told() const;                                              // the twin was answered, or has not asked for seconds
+  // Whether members may hear of this process: no other one answers, or could still answer soon after its start.
+  bool may_join() const;
+  const std::optional<Twin>& twin() const { return twin_; }  // nullopt: none answers
+  // In words, with the remedy. Empty: nothing of the kind.
+  std::string take_notice();  // of one that began later, and ends by itself
+  // Why this process must end, once the other one knows. `of_clock`: its number is of the clock, so that no other start
+  // in the folder has it, and records are signed.
+  std::string must_end(bool of_clock) const;
+  std::string must_begin_again(uint64_t now_by_clock) const;      // above overtaken()
   bool disputed() const { return later_ > 0 || overtaken_ > 0; }  // members hold a later generation than this one's
   uint64_t overtaken() const { return overtaken_; }  // a later generation that members hold of no process; 0: none
-  const Endpoint* overtaken_by() const;  // where the process of that generation ran; nullptr: it never answered
-  bool overtaken_here() const { return overtaken_ > 0 && overtaken_ == here_; }  // its record names the own address
-  // A process at the own address has begun again above this one, or its folder's next number was this one plus 1.
-  bool taken_back() const { return here_ == self_.version.generation + 1; }
 
  private:
   struct Asked {
     uint64_t sequence = 0;
-    uint32_t silent = 0;  // questions since the last answer
+    uint32_t silent = 0;     // questions since the last answer
+    bool of_record = false;  // else of a frame, or of the start
     TimePoint next;
   };
   bool is_self(const Endpoint& address, uint64_t generation) const;
+  Asked* reserve(const Endpoint& address, bool of_record);
+  bool told() const;  // the twin was answered, or has not asked for seconds
   void answer(const FrameHeader& header, uint64_t sequence);
   bool says_farewell(const FrameHeader& header, const Message& message) const;
   void give_up(const Endpoint& address);
@@ -71,6 +76,7 @@ class TwinWatch {
   const PeerRecord& self_;
   const Clock& clock_;
   Outbox& outbox_;
+  const TimePoint born_;
   const uint64_t secret_;
   const Sign sign_;
   std::map<Endpoint, Asked> asked_;

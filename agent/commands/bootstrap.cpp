@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -14,6 +15,7 @@
 #include "agent/commands/invite.h"
 #include "agent/observe/log.h"
 #include "agent/observe/member_report.h"
+#include "agent/observe/trouble_notice.h"
 #include "agent/observe/warnings.h"
 #include "agent/process/address_watch.h"
 #include "agent/process/host_address.h"
@@ -31,6 +33,7 @@ namespace {
 
 constexpr Duration kStatusEvery = std::chrono::seconds(1);
 constexpr int kFramesPerTickMax = 256;
+constexpr Duration kBetweenLives = std::chrono::minutes(1);  // that one swarm causes, which may have a forger
 
 // Tells the observers what the registry does, as an agent would.
 class RegistryLog final : public Registry::Listener {
@@ -52,15 +55,24 @@ class RegistryLog final : public Registry::Listener {
 
 using Services = std::vector<std::unique_ptr<RegistryService>>;
 
+// What one life of the process leaves to the next, by the folder of a swarm.
+struct Left {
+  std::map<std::string, std::vector<PeerAddress>> members;
+  std::map<std::string, TimePoint> may_begin_again;  // at its word; where there is none, at once
+};
+
 // Each swarm that can be served; the transport has the keys of the first.
-Services begin_services(std::vector<ServedSwarm> served, const StatePlace& home, const PeerRecord& self,
-                        ZmqTransport& transport, const Clock& clock) {
+Services begin_services(std::vector<ServedSwarm> served, const Left& left, const StatePlace& home,
+                        const PeerRecord& self, ZmqTransport& transport, const Clock& clock) {
   Services services;
   for (ServedSwarm& one : served) {
     const std::string folder = one.place->folder();
     try {
       if (!services.empty()) transport.open_to(one.trusted.keys);
-      services.push_back(std::make_unique<RegistryService>(std::move(one), self, transport, clock));
+      const auto members = left.members.find(folder);
+      services.push_back(std::make_unique<RegistryService>(
+          std::move(one), members == left.members.end() ? std::vector<PeerAddress>() : members->second, self, transport,
+          clock));
     } catch (const std::invalid_argument& error) {
       warn_of_unserved(home, folder, error.what());
     }
@@ -107,8 +119,16 @@ AgentStatus registry_status(const Services& services, const TransportCounters& t
   return status;
 }
 
-// A swarm that has removed this registry ends alone. Throws std::runtime_error, as RegistryService::tick(): it is the
-// last.
+void say_farewell(const Services& services, ZmqTransport& transport, const Clock& clock) {
+  for (const auto& service : services) service->registry().announce_leave();
+  const TimePoint end = clock.now() + kLastWords;
+  while (clock.now() < end) {
+    if (!transport.poll()) transport.wait_until(end);  // what still comes is nobody's
+  }
+}
+
+// A swarm that this registry may not serve any more ends alone. Throws std::runtime_error, as RegistryService::tick():
+// it is the last.
 void tick_all(Services& services, const StatePlace& home, ZmqTransport& transport, Registry::Listener& listener) {
   std::vector<SwarmPort*> ports;
   for (const auto& service : services) ports.push_back(&service->port());
@@ -126,14 +146,43 @@ void tick_all(Services& services, const StatePlace& home, ZmqTransport& transpor
   }
 }
 
-int run_registry(const Config& config) {
+// Empty: no other process of this identity began before this one. The next start asks it first, in each swarm.
+std::string must_end(const Services& services) {
+  for (const auto& found : services) {
+    const std::string why = found->must_end();
+    if (why.empty()) continue;
+    for (const auto& service : services) remember_twin(service->place(), found->registry().twins());
+    return why;
+  }
+  return "";
+}
+
+// False: there is no need yet. A copy may be found in one swarm long after it was found in another.
+bool prepare_next_life(const Services& services, Left& left, TimePoint now) {
+  const bool begins = std::any_of(services.begin(), services.end(), [&](const auto& service) {
+    return service->registry().twins().overtaken() > 0 && now >= left.may_begin_again[service->place().folder()];
+  });
+  if (!begins) return false;
+  left.members.clear();
+  for (const auto& service : services) {
+    const std::string& folder = service->place().folder();
+    left.members[folder] = service->some_members();
+    if (service->prepare_next_life()) left.may_begin_again[folder] = now + kBetweenLives;
+  }
+  return true;
+}
+
+// One life of a registry. `again`: not the first of this process. True: another one follows.
+bool run_registry_once(Config& config, bool again, Left& left) {
   StopSignals signals;
+  signals.set_reply("this registry tells its members and ends; again to stop now");
   const SteadyClock clock;
-  const auto home = std::make_shared<const StatePlace>(config.agent.state, given_identity(config.agent));
-  std::vector<ServedSwarm> served = enter_served(config, home);
+  const auto home = std::make_shared<const StatePlace>(config.agent.state, given_identity(config.agent), again);
+  std::vector<ServedSwarm> served = enter_served(config, home, again);
   require_room(64, 8);  // descriptors and threads
   ZmqContext context;
   ZmqTransport transport(config.agent.listen, context, served.front().trusted.keys);
+  config.agent.listen.port = transport.local().port;
   const StopSignals::WakeScope wake_on_stop(signals, [&transport] { transport.wake(); });
 
   PeerRecord self{home->id(), {}, advertised(config.agent, transport.local()), {}};
@@ -144,15 +193,24 @@ int run_registry(const Config& config) {
   Warnings warnings(clock, nullptr, [](const std::string& text) { spdlog::warn(text); });
   Observers observers({&log, &warnings});
   RegistryLog listener(observers);
-  Services services = begin_services(std::move(served), *home, self, transport, clock);
+  TroubleNotice twin_notice(clock);
+  Services services = begin_services(std::move(served), left, *home, self, transport, clock);
   keep_addresses(services, *home, self.endpoint);
   AddressWatch addresses(config.agent, transport.local(), self.endpoint, [&transport] { transport.wake(); });
   spdlog::info("registry {} listens on {}", self.id.short_name(), transport.local().to_string());
   for (const auto& service : services) say_how_to_join(*service, self.endpoint);
 
   TimePoint next_status = clock.now();
-  while (!signals.stop_asked()) {
+  bool begins_again = false;
+  while (!signals.stop_asked() && !begins_again) {
     tick_all(services, *home, transport, listener);
+    for (const auto& service : services) {
+      if (const std::string copy = service->registry().twins().take_notice(); !copy.empty()) twin_notice.say(copy);
+    }
+    if (const std::string why = must_end(services); !why.empty()) {
+      say_farewell(services, transport, clock);
+      throw std::runtime_error(why);
+    }
     if (const auto change = addresses.take()) {
       if (change->slept > Duration::zero()) spdlog::warn("{}", describe_standstill(change->slept));
       for (const auto& service : services) service->registry().move_to(change->address);
@@ -162,6 +220,7 @@ int run_registry(const Config& config) {
                      change->address.to_string());
       }
     }
+    begins_again = prepare_next_life(services, left, clock.now());
     size_t members = 0;
     for (const auto& service : services) members += service->registry().members();
     transport.expect_members(members);
@@ -176,11 +235,14 @@ int run_registry(const Config& config) {
     for (const auto& service : services) next = std::min(next, service->next_deadline());
     transport.wait_until(next);
   }
-  for (const auto& service : services) service->registry().announce_leave();
-  const TimePoint end = clock.now() + kLastWords;
-  while (clock.now() < end) {
-    tick_all(services, *home, transport, listener);
-    transport.wait_until(end);
+  say_farewell(services, transport, clock);
+  return begins_again && !signals.stop_asked();
+}
+
+int run_registry(Config config) {
+  Left left;
+  for (bool again = false; run_registry_once(config, again, left); again = true) {
+    spdlog::info("this registry starts again with a higher generation, so that members accept it");
   }
   return 0;
 }
@@ -199,7 +261,7 @@ void add_bootstrap(CLI::App& app, Cli& cli) {
   }
   add_config_flag(command, cli, "--name NAME", "Name of the registry, for people. Default: bootstrap.");
   add_config_flag(command, cli, "--state FOLDER",
-                  "Folder of the registry's identity and tickets. Default: starling-registry.");
+                  "Folder of the registry's identity, address and tickets. Default: starling-registry.");
   command.then([&cli] {
     // Not the folder of an agent, so that both can be started in the same directory.
     const char* state = std::getenv("STARLING_STATE");

@@ -111,7 +111,7 @@ void warn_of_unserved(const StatePlace& home, const std::string& folder, const s
       folder, why, what);
 }
 
-std::vector<ServedSwarm> enter_served(const Config& config, std::shared_ptr<const StatePlace> home) {
+std::vector<ServedSwarm> enter_served(const Config& config, std::shared_ptr<const StatePlace> home, bool again) {
   const PeerId self = home->id();
   const std::vector<Wanted> all = wanted(config, *home);
   if (all.size() > kRegistrySwarmsMax) {
@@ -127,7 +127,8 @@ std::vector<ServedSwarm> enter_served(const Config& config, std::shared_ptr<cons
   KeySeed identity = home->identity().seed();
   for (const Wanted& swarm : all) {
     try {
-      auto place = swarm.folder == home->folder() ? home : std::make_shared<const StatePlace>(swarm.folder, &identity);
+      auto place =
+          swarm.folder == home->folder() ? home : std::make_shared<const StatePlace>(swarm.folder, &identity, again);
       const Config own = config_of(config, swarm, &swarm == &all.front());
       served.push_back(enter(own, std::move(place), self, all.size() == 1, served));
     } catch (const std::runtime_error& error) {

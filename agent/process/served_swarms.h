@@ -18,9 +18,9 @@ struct ServedSwarm {
 };
 
 // `home`: of the state folder, which stays this registry's as long as that lives, also where the swarm in it is not
-// served. At least one; an open swarm is alone. What keeps another one from being served is logged. Throws
-// std::runtime_error, with the remedy: none can be served.
-std::vector<ServedSwarm> enter_served(const Config& config, std::shared_ptr<const StatePlace> home);
+// served. `again`: as StatePlace's. At least one; an open swarm is alone. What keeps another one from being served is
+// logged. Throws std::runtime_error, with the remedy: none can be served.
+std::vector<ServedSwarm> enter_served(const Config& config, std::shared_ptr<const StatePlace> home, bool again);
 
 // Of a registry of several. `why`: with the remedy.
 void warn_of_unserved(const StatePlace& home, const std::string& folder, const std::string& why);

@@ -114,17 +114,19 @@ void StatePlace::keep_swarm_key(const Identity& key, bool certified) const {
   hold(kAdmissionsFile);
 }
 
-void StatePlace::keep_admission(Ticket ticket) const {
-  ticket.admission.value().identity.reset();
-  certified_ = true;
+void StatePlace::keep_ticket(Ticket ticket) const {
+  if (ticket.admission) {
+    ticket.admission->identity.reset();
+    certified_ = true;
+  }
   const std::string text = ticket.to_string() + "\n";
   if (read_private_file(folder_ + "/" + kTicketFile, kTicketTextMax) != text) store(kTicketFile, text);
 }
 
 void StatePlace::keep_revocations(const std::string& bytes) const { store(kRevokedFile, bytes); }
 
-std::string StatePlace::revocations() const {
-  return read_private_file(folder_ + "/" + kRevokedFile, kRevocationsMax * kRevocationBytes).value_or("");
+std::string kept_revocations(const std::string& folder) {
+  return read_private_file(folder + "/" + kRevokedFile, kRevocationsMax * kRevocationBytes).value_or("");
 }
 
 std::string StatePlace::ticket(const Endpoint& own) const {
@@ -158,6 +160,7 @@ Endpoint stored_address(const std::string& folder) {
 }
 
 void StatePlace::exceed(uint64_t generation) const {
+  mend();
   const std::lock_guard lock(mutex_);
   store_generation(folder_, generation);
   hold("generation");
@@ -220,6 +223,17 @@ std::string StatePlace::store_shard(const std::string& flags) const {
   if (stored == text) return "";
   store("shard", text);
   return stored.substr(0, stored.find('\n'));
+}
+
+void remember_twin(const StatePlace& place, const TwinWatch& twins) {
+  if (!twins.twin() || !twins.twin()->older) return;
+  const Endpoint& address = twins.twin()->address;
+  try {
+    place.store_address(address);
+  } catch (const std::exception& error) {
+    spdlog::warn("the next start does not know of the process at {}; stop that process before it ({})",
+                 address.to_string(), error.what());
+  }
 }
 
 uint64_t own_rng_seed(const PeerId& self, uint64_t generation) {

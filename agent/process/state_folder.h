@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/state/checkpoint_lock.h"
+#include "bootstrap/twin_watch.h"
 #include "gossip/net/identity.h"
 #include "gossip/net/ticket.h"
 #include "gossip/peer.h"
@@ -52,11 +53,10 @@ class StatePlace {
   bool admitted() const { return !swarm_key_ && certified_; }
   // Durably, or throws as store_swarm_key says. Before any other thread uses this, as is the next.
   void keep_swarm_key(const Identity& key, bool certified = false) const;
-  // The ticket of a certified swarm, for the next life, without an identity in it. Throws as write_private_file says.
-  void keep_admission(Ticket ticket) const;
+  // The ticket by which this process is a member, for its next life. Throws as write_private_file says.
+  void keep_ticket(Ticket ticket) const;
   // Those of a certified swarm that this process knows; empty: none. Likewise, and as read_private_file says.
   void keep_revocations(const std::string& bytes) const;
-  std::string revocations() const;
   void remember_admissions() const;  // which another process has written; as read_private_file says
   // "HOST:PORT#TICKET", by which others join through this process at that address. Empty: the swarm is open, or
   // certified, where each member has a ticket of its own.
@@ -93,6 +93,10 @@ class StatePlace {
   bool began_by_clock_ = false;
 };
 
+// Where an older process of this identity answers: the next start with this folder asks there first, and is refused
+// before it joins. That it cannot be stored is logged.
+void remember_twin(const StatePlace& place, const TwinWatch& twins);
+
 // Where the process that holds this state folder can be reached. Throws std::runtime_error: none does, or an older
 // program that stores no address.
 Endpoint stored_address(const std::string& folder);
@@ -101,6 +105,9 @@ std::optional<Endpoint> last_address_of(const std::string& folder);
 // The ticket of the last process of the folder, which need not run: by which others join, or, of a certified swarm, by
 // which it joined itself. nullopt: there is none. Throws likewise where it is damaged.
 std::optional<Ticket> stored_ticket(const std::string& folder);
+
+// What keep_revocations() stored there last. Throws likewise.
+std::string kept_revocations(const std::string& folder);
 
 // The rng seed of an agent's own choices in one life. The id is mixed in, because agents that start in the same
 // millisecond have the same generation.

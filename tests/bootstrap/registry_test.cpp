@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -366,6 +367,102 @@ TEST_F(RegistryTest, OfASwarmWithTicketsTakesSettingsOfItsKeyAlone) {
     EXPECT_EQ(node->members().alive().size(), 2u) << "the other one, and the registry";
     EXPECT_EQ(node->members().counters().records_forged, 0u);
   }
+}
+
+// Two registries of one identity, the second one with a copy of the first one's folder.
+class RegistryTwinTest : public RegistryTest {
+ protected:
+  static constexpr uint32_t kCopy = 301;
+
+  RegistryTwinTest() {
+    begin(kRegistry, 100, std::nullopt, &transport, &registry);
+    world.settings = "digits: 1";
+    member = &world.add(World::joining());
+    world.join(*member, {endpoint_of(kRegistry)}, "digits: 1");
+    world.run_for(seconds(3));
+    world.each_step = [this] {
+      registry->tick(*this);
+      if (copy) copy->tick(copies);
+    };
+  }
+  void begin(uint32_t number, uint64_t generation, std::optional<Endpoint> last_address,
+             std::unique_ptr<Transport>* own_transport, std::unique_ptr<Registry>* own) {
+    own->reset();
+    own_transport->reset();
+    *own_transport = world.network.open(endpoint_of(number));
+    PeerRecord self = record_of(number);
+    self.id = identity.id();
+    self.version = {generation, 0};
+    self.meta.role = Role::kBootstrap;
+    RegistryOptions options{self, {}, 5, 0, compare, read};
+    if (member) options.seeds = {endpoint_of(member->number)};
+    options.sign = [this](std::span<const std::byte> text) { return identity.sign(text); };
+    options.last_address = last_address;
+    *own = std::make_unique<Registry>(options, **own_transport, world.clock);
+  }
+  void begin_copy(std::optional<Endpoint> last_address) {
+    begin(kCopy, 200, last_address, &copy_transport, &copy);
+    world.run_for(seconds(2));
+  }
+  bool member_holds(uint64_t generation) {
+    const Member* held = member->members().find(identity.id());
+    return held && held->state == MemberState::kAlive && held->record.version.generation == generation;
+  }
+
+  struct Unheard final : Registry::Listener {
+    void on_swarm(const std::string&, uint64_t) override {}
+    void on_member(const Membership&, const MemberEvent&) override {}
+  };
+  const Identity identity = identity_of(7);
+  World::Node* member = nullptr;
+  std::unique_ptr<Transport> copy_transport;
+  std::unique_ptr<Registry> copy;
+  Unheard copies;
+};
+
+TEST_F(RegistryTwinTest, ACopyOfItsFolderEndsBeforeAnyMemberHearsOfIt) {
+  begin_copy(endpoint_of(kRegistry));
+  EXPECT_TRUE(contains(copy->twins().must_end(false), "in use at " + endpoint_of(kRegistry).to_string()));
+  EXPECT_EQ(copy->swarm_count(), 0u);
+  EXPECT_TRUE(contains(registry->twins().take_notice(), "in use at " + endpoint_of(kCopy).to_string()));
+  EXPECT_EQ(registry->twins().must_end(false), "");
+  EXPECT_TRUE(member_holds(100));
+  copy.reset();
+  world.run_for(minutes(1));
+  EXPECT_EQ(registry->twins().overtaken(), 0u);
+}
+
+TEST_F(RegistryTwinTest, ThePlaceOfACopyThatWasAMemberIsTakenBack) {
+  begin_copy(std::nullopt);
+  ASSERT_TRUE(member_holds(200));
+  ASSERT_TRUE(world.run_until([&] { return !copy->twins().must_end(false).empty(); }, seconds(10)));
+  world.run_for(seconds(5));
+  EXPECT_EQ(registry->twins().overtaken(), 0u) << "it still answers";
+  copy->announce_leave();
+  copy.reset();
+  world.run_for(seconds(1));
+  EXPECT_EQ(registry->twins().overtaken(), 200u);
+  EXPECT_TRUE(contains(registry->twins().must_begin_again(300), "ran at " + endpoint_of(kCopy).to_string()));
+  begin(kRegistry, 201, endpoint_of(kRegistry), &transport, &registry);
+  world.run_for(seconds(5));
+  EXPECT_TRUE(member_holds(201));
+}
+
+// Members hold an ended copy, and refuse the registry before it has a swarm. A copy that they refuse asks the registry.
+TEST_F(RegistryTwinTest, WhatMembersHoldOfAnotherProcessIsHeardWithoutASwarm) {
+  begin_copy(std::nullopt);
+  ASSERT_TRUE(member_holds(200));
+  copy.reset();
+  begin(kRegistry, 150, endpoint_of(kRegistry), &transport, &registry);
+  world.run_for(seconds(8));
+  EXPECT_EQ(registry->swarm_count(), 0u);
+  EXPECT_EQ(registry->twins().overtaken(), 200u);
+  begin(kRegistry, 201, endpoint_of(kRegistry), &transport, &registry);
+  ASSERT_TRUE(world.run_until([&] { return member_holds(201); }, seconds(10)));
+
+  begin(kCopy, 180, std::nullopt, &copy_transport, &copy);
+  ASSERT_TRUE(world.run_until([&] { return !registry->twins().must_end(false).empty(); }, seconds(10)))
+      << "by their numbers it is the later one";
 }
 
 }  // namespace

@@ -718,6 +718,39 @@ TEST_F(RouterTest, ItsOwnFramesAreIgnored) {
   EXPECT_EQ(router.counters().joins, 0u);
 }
 
+TEST_F(RouterTest, MembersHearNothingWhileAnOlderProcessCouldAnswer) {
+  const Endpoint before = endpoint_of(7), seed = endpoint_of(5);
+  RouterOptions options{.self = record_of(0), .seeds = {seed}, .compare = [](auto&, auto&) { return ""; }};
+  options.membership.heal_interval = std::chrono::milliseconds(100);
+  Router router(options, transport, clock);
+  router.set_settings("digits");
+  router.twins().ask(before);
+  const TimePoint begun = clock.now();
+  const auto heard = [this](const Endpoint& at) {
+    return std::any_of(transport.sent.begin(), transport.sent.end(), [&](const auto& one) { return one.first == at; });
+  };
+  router.tick(*this);
+  EXPECT_TRUE(heard(before));
+  for (const Message& message :
+       {Message(MembershipMessage(Ping{1, peer_of(0), {}})), Message(BootstrapMessage(Join{record_of(1), "digits"}))}) {
+    transport.waiting.push_back(frame(1, message));
+    router.tick(*this);
+    EXPECT_FALSE(heard(endpoint_of(1)));
+  }
+  while (!router.twins().may_join()) {
+    ASSERT_FALSE(heard(seed));
+    ASSERT_GT(router.next_deadline(), clock.now()) << "it would not rest";
+    clock.advance(std::chrono::milliseconds(10));
+    router.tick(*this);
+  }
+  EXPECT_EQ(clock.now() - begun, std::chrono::seconds(1));
+  while (!heard(seed) && clock.now() - begun < std::chrono::minutes(1)) {
+    clock.advance(std::chrono::milliseconds(10));
+    router.tick(*this);
+  }
+  EXPECT_TRUE(heard(seed));
+}
+
 TEST_F(RouterTest, WhatCannotBeSentIsCounted) {
   router.send(peer_of(7), Query{{peer_of(0), 1, 1}});
   EXPECT_EQ(router.counters().sends_failed, 1u) << "no member, no address";

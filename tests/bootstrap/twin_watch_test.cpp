@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace starling {
 namespace {
 
 using std::chrono::seconds;
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::array<uint8_t, 32> key_seed(uint8_t byte) {
   std::array<uint8_t, 32> seed{};
@@ -68,6 +71,7 @@ class TwinWatchTest : public testing::Test {
 
   FakeClock clock;
   const PeerId id = Identity(key_seed(1)).id();
+  int forged = 0;
   std::vector<std::unique_ptr<Process>> processes;
   int frames = 0;
 };
@@ -82,7 +86,8 @@ TEST_F(TwinWatchTest, ASignedAnswerTellsATwinAndWhichOneIsYounger) {
   EXPECT_EQ(old.watch.twin()->address, young.self.endpoint) << "which was only asked";
   EXPECT_TRUE(young.watch.twin()->older);
   EXPECT_FALSE(old.watch.twin()->older);
-  EXPECT_TRUE(young.watch.told());
+  EXPECT_TRUE(contains(young.watch.must_end(false), "this identity is in use at 10.0.0.1:7400: that process began"));
+  EXPECT_EQ(old.watch.must_end(false), "");
 }
 
 TEST_F(TwinWatchTest, OfOneNumberOneOfTheTwoIsYounger) {
@@ -128,7 +133,7 @@ TEST_F(TwinWatchTest, WhereNobodyAnswersTheNumberIsToBeExceeded) {
   EXPECT_EQ(mine.watch.overtaken(), 0u) << "an answer may take long";
   run(30);
   EXPECT_EQ(mine.watch.overtaken(), 500u);
-  EXPECT_FALSE(mine.watch.overtaken_by()) << "none answered there";
+  EXPECT_TRUE(contains(mine.watch.must_begin_again(1000), "clocks was wrong")) << "none answered there";
 }
 
 TEST_F(TwinWatchTest, ATwinThatEndsIsNoneAndItsNumberIsExceeded) {
@@ -156,23 +161,38 @@ TEST_F(TwinWatchTest, TheFarewellOfATwinEndsItAtOnceAndNamesIt) {
   run(2);
   EXPECT_FALSE(old.watch.twin());
   EXPECT_EQ(old.watch.overtaken(), 200u);
-  ASSERT_TRUE(old.watch.overtaken_by());
-  EXPECT_EQ(*old.watch.overtaken_by(), record.endpoint);
+  EXPECT_TRUE(contains(old.watch.must_begin_again(1000), "a copy of this state folder ran at 10.0.0.2:7400"));
   EXPECT_TRUE(old.watch.disputed());
 }
 
 TEST_F(TwinWatchTest, AnAnswerIsToldThoughTheFarewellCameRightBehindIt) {
   Process& old = add(1, 100, "10.0.0.1");
   Process& copy = add(1, 200, "10.0.0.2");
-  const Endpoint there = copy.self.endpoint;
   old.watch.on_record(copy.self);
   run(10);
   copy.watch.part(copy.self);
   run(2);
   EXPECT_FALSE(old.watch.twin());
-  EXPECT_EQ(old.watch.take_younger(), there);
-  EXPECT_FALSE(old.watch.take_younger()) << "nothing came since";
-  EXPECT_FALSE(copy.watch.take_younger()) << "the younger one itself";
+  EXPECT_TRUE(contains(old.watch.take_notice(), "in use at 10.0.0.2:7400: that process began after this one"));
+  EXPECT_EQ(old.watch.take_notice(), "") << "nothing came since";
+  EXPECT_EQ(copy.watch.take_notice(), "") << "the younger one itself";
+}
+
+// Anybody may send frames with this id, from whichever address.
+TEST_F(TwinWatchTest, ForgedFramesNeitherDelayTheJoinForLongNorWhatRecordsSay) {
+  Process& mine = add(1, 100, "10.0.0.1");
+  const auto forge = [&] {
+    for (int i = 0; i < 6; ++i) {
+      mine.watch.handle({0, id, 300, {"10.2.0." + std::to_string(forged++ % 250), 7400}}, Ping{1, id, {}});
+    }
+  };
+  forge();
+  EXPECT_FALSE(mine.watch.may_join()) << "one of them may be an earlier process";
+  for (int i = 0; i < 10; ++i) run(1), forge();
+  EXPECT_TRUE(mine.watch.may_join());
+  mine.watch.on_record({id, {500, 0}, {"10.0.0.9", 7400}, {}});
+  for (int i = 0; i < 60; ++i) run(1), forge();
+  EXPECT_EQ(mine.watch.overtaken(), 500u);
 }
 
 TEST_F(TwinWatchTest, AMemberThatHoldsTheEndedTwinLaterIsNotAskedAboutIt) {
@@ -189,7 +209,7 @@ TEST_F(TwinWatchTest, AMemberThatHoldsTheEndedTwinLaterIsNotAskedAboutIt) {
   old.watch.on_record(record);
   run(1);
   EXPECT_EQ(old.watch.overtaken(), 200u);
-  EXPECT_TRUE(old.watch.overtaken_by());
+  EXPECT_TRUE(contains(old.watch.must_begin_again(1000), "a copy of this state folder ran at 10.0.0.2:7400"));
 }
 
 TEST_F(TwinWatchTest, OnlyTheTwinItselfSaysItsFarewell) {
@@ -223,14 +243,16 @@ TEST_F(TwinWatchTest, ATwinAtTheOwnAddressTakesItsPlaceBack) {
   old.watch.on_record({id, {200, 0}, old.self.endpoint, {}});
   run(1);
   EXPECT_EQ(old.watch.overtaken(), 200u);
-  EXPECT_TRUE(old.watch.overtaken_here());
-  EXPECT_FALSE(old.watch.taken_back()) << "that one began by its clock";
+  EXPECT_TRUE(contains(old.watch.must_begin_again(1000), "in use at 10.0.0.1:7400: a process with a copy"));
+  EXPECT_TRUE(contains(old.watch.must_begin_again(150), "clocks was wrong")) << "no clock says that number yet";
+  EXPECT_EQ(old.watch.must_end(true), "") << "that one began by its clock";
   Process& copy = add(1, 200, "10.0.0.1");
   copy.watch.on_record({id, {201, 0}, copy.self.endpoint, {}});
-  EXPECT_TRUE(copy.watch.taken_back());
+  EXPECT_TRUE(contains(copy.watch.must_end(true), "in use at 10.0.0.1:7400: a process that began before this one"));
+  EXPECT_EQ(copy.watch.must_end(false), "") << "another start in the folder may have that number";
   Process& elsewhere = add(1, 200, "10.0.0.2");
   elsewhere.watch.on_record({id, {201, 0}, copy.self.endpoint, {}});
-  EXPECT_FALSE(elsewhere.watch.taken_back()) << "that one can be asked";
+  EXPECT_EQ(elsewhere.watch.must_end(true), "") << "that one can be asked";
 }
 
 TEST_F(TwinWatchTest, AFloodOfForgedFramesCausesAFewPings) {

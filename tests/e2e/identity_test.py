@@ -163,7 +163,9 @@ class Twice(certified.Case):
     state = self.copy(b)
     (state / 'address').unlink()
     twin = self.joiner('twin', f'127.0.0.1:{self.port}', state=state)
+    before = b.address()
     self.both_say_so(a, b, twin)
+    self.assertEqual(b.address(), before, 'it begins again at the port that members know')
     self.wait_log(b, f'a copy of this state folder ran at {twin.address()} and took the place')
     for false in ('clocks was wrong', 'open that port'):
       self.assertNotIn(false, b.log())
@@ -253,6 +255,93 @@ class Twice(certified.Case):
     self.assert_all_run([a, b])
     for process in (b, copy):
       self.assertNotIn('clocks was wrong', process.log())
+
+
+class RegistryTwice(certified.Case):
+  """A copy of a registry's folder ends by itself. Newcomers join through the registry as before."""
+
+  def start_copy(self, *flags, name='copy', without_address=False):
+    self.port = swarm.free_port_pair()
+    state = self.folder / name / 'state'
+    shutil.copytree(self.bootstrap.state, state)
+    if without_address:
+      (state / 'address').unlink()
+    return self.registry(name, self.port, *flags)
+
+  def both_say_so(self, copy):
+    self.wait_log(copy, 'this identity is in use at ' + self.at, seconds=TWICE_S)
+    self.wait_log(self.bootstrap, f'this identity is in use at 127.0.0.1:{self.port}', seconds=TWICE_S)
+    self.assertEqual(self.wait_end(copy), 1, self.logs())
+    self.assertIn('--state NEW_FOLDER', copy.log())
+    self.assertTrue(self.bootstrap.running(), self.logs())
+
+  def serves(self, newcomer, members):
+    self.joined(newcomer, 'fetched')
+    everyone = [*members, newcomer]
+    self.trained(everyone)
+
+    def held(agent):
+      of_it = [event['change'] for event in agent.events('member') if event['name'] == 'bootstrap']
+      return of_it and of_it[-1] in ('joined', 'restarted')
+
+    self.wait(lambda: all(map(held, everyone)), 'all of them to hold the registry')
+
+  def open_swarm(self):
+    port, agents = self.swarm(2, self.quadratic())
+    self.at = f'127.0.0.1:{port}'
+    return agents
+
+  def test_it_finds_the_registry_that_it_was_copied_from(self):
+    agents = self.open_swarm()
+    copy = self.start_copy('--bootstrap', agents[0].address())
+    self.both_say_so(copy)
+    self.assertNotIn('serves swarm', copy.log())
+    again = self.registry('copy', self.port, '--bootstrap', agents[0].address())
+    self.assertEqual(self.wait_end(again), 1, self.logs())
+    self.serves(self.joiner('c', self.at), agents)
+    self.assertNotIn('starts again', self.bootstrap.log())
+
+  def test_it_has_taken_the_place(self):
+    agents = self.open_swarm()
+    copy = self.start_copy('--bootstrap', agents[0].address(), without_address=True)
+    self.both_say_so(copy)
+    self.assertIn('serves swarm', copy.log())
+    self.wait_log(self.bootstrap, f'ran at 127.0.0.1:{self.port} and took the place', 'this registry starts again')
+    self.serves(self.joiner('c', self.at), agents)
+
+  def test_it_has_taken_the_place_and_the_agent_that_was_named_is_gone(self):
+    first = self.agent('first', '--config', self.quadratic())
+    self.joined(first)
+    port = swarm.free_port_pair()
+    self.at = f'127.0.0.1:{port}'
+    self.bootstrap = self.registry('registry', port, '--bootstrap', first.address())
+    self.wait_log(self.bootstrap, "serves swarm 'e2e'")
+    agents = [self.joiner(name, self.at) for name in 'ab']
+    self.trained(agents)
+    self.interrupt(first)
+    copy = self.start_copy('--bootstrap', agents[1].address(), without_address=True)
+    self.both_say_so(copy)
+    self.wait_log(self.bootstrap, 'this registry starts again')
+    self.serves(self.joiner('c', self.at), agents)
+
+  def test_ctrl_c_as_it_takes_its_place_back(self):
+    agents = self.open_swarm()
+    self.start_copy('--bootstrap', agents[0].address(), without_address=True)
+    self.wait_log(self.bootstrap, 'took the place', seconds=TWICE_S)
+    self.assertEqual(self.interrupt(self.bootstrap)[0], 0)
+
+  def test_of_a_certified_swarm(self):
+    first = self.first()
+    self.at = f'127.0.0.1:{swarm.free_port_pair()}'
+    ticket = self.ticket(first, 'registry')
+    self.bootstrap = self.registry('registry', self.at.split(':')[1], '--bootstrap', ticket)
+    self.wait_log(self.bootstrap, "serves swarm 'e2e'")
+    copy = self.start_copy('--bootstrap', ticket, name='placed', without_address=True)
+    self.both_say_so(copy)
+    self.wait_log(self.bootstrap, 'this registry starts again')
+    self.both_say_so(self.start_copy('--bootstrap', ticket))
+    via = f'{self.id_of("registry")}@{self.at}'
+    self.serves(self.joiner('b', self.ticket(first, 'b', '--via', via)), [first])
 
 
 if __name__ == '__main__':

@@ -2,6 +2,7 @@
 of the others."""
 
 import re
+import shutil
 
 import certified
 import swarm
@@ -115,6 +116,37 @@ class Registries(certified.Case):
     for name, agent in second.items():
       self.meets_its_own(name, [self.first[name], agent, self.joins(name, f'{name}-3')])
     self.assertEqual(self.interrupt(self.registry_process)[0], 0)
+    self.assertIn('SIGINT: this registry tells its members and ends', self.registry_process.log())
+
+  def test_a_copy_ends_in_all_swarms(self):
+    """Also where it finds the registry in one of them alone."""
+    self.served()
+    state, port = self.folder / 'copy/state', swarm.free_port_pair()
+    shutil.copytree(self.registry_process.state, state)
+    for address in (state / 'swarms').glob('*/address'):
+      address.unlink()
+    flags = [flag for name in self.SWARMS for flag in ('--bootstrap', self.ticket_for_copy(name))]
+    copy = self.registry('copy', port, *flags)
+    self.assertEqual(self.wait_end(copy), 1, copy.log())
+    self.assertIn(f'this identity is in use at 127.0.0.1:{self.port}', copy.log())
+    for name in self.SWARMS:
+      self.joins(name, f'{name}-new')
+
+  def test_copies_in_one_swarm_after_the_other(self):
+    """It takes its place back in each of them, however short ago it did so in another."""
+    self.served()
+    for lives, name in enumerate(('red', 'blue'), start=1):
+      state = self.folder / f'copy-{name}/state'
+      state.mkdir(parents=True)
+      shutil.copy(self.registry_process.state / 'identity.key', state)
+      copy = self.registry(f'copy-{name}', swarm.free_port_pair(), '--bootstrap', self.ticket_for_copy(name))
+      self.assertEqual(self.wait_end(copy), 1, copy.log())
+      self.wait(lambda n=lives: self.told().count('starts again') == n, 'the place to be taken back', seconds=SOON)
+      self.joins(name, f'{name}-new')
+
+  def ticket_for_copy(self, name):
+    agent = self.first[name]
+    return self.ticket(agent, 'registry') if self.certified(name) else self.shared_ticket(agent)
 
   def test_one_swarm_removes_it(self):
     self.served()

@@ -45,7 +45,7 @@ class ServedSwarms : public testing::Test {
   std::shared_ptr<const StatePlace> home(const Config& config) {
     return std::make_shared<const StatePlace>(state_, given_identity(config.agent));
   }
-  std::vector<ServedSwarm> enter(const Config& config) { return enter_served(config, home(config)); }
+  std::vector<ServedSwarm> enter(const Config& config) { return enter_served(config, home(config), false); }
   void damage(const std::string& path) { std::ofstream(path) << "10.0.0.1:7001#cut off\n"; }
   // As an earlier life heard.
   void revoke(uint8_t swarm) {
@@ -111,7 +111,7 @@ TEST_F(ServedSwarms, ARevokedOneInTheStateFolderLeavesThatLocked) {
   (void)enter(config({certified(1), shared(2)}));
   revoke(1);
   const auto place = home(config({}));
-  EXPECT_EQ(swarms(enter_served(config({}), place)), ids({2}));
+  EXPECT_EQ(swarms(enter_served(config({}), place, false)), ids({2}));
   EXPECT_TRUE(is_locked(state_));
   EXPECT_FALSE(is_locked(sub_folder(2))) << "what serves it is gone";
 }

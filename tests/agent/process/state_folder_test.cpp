@@ -237,7 +237,7 @@ TEST(StateFolder, IsMadeAgainWithAllThatItHeld) {
     EXPECT_EQ(place->stored_settings(), "swarm: {}\n");
     EXPECT_EQ(stored_address(state), (Endpoint{"10.0.0.1", 7410}));
     EXPECT_EQ(place->raised_stop(), 300u);
-    EXPECT_EQ(place->revocations(), "these");
+    EXPECT_EQ(kept_revocations(state), "these");
     std::ifstream admissions(state + "/admissions");
     EXPECT_NE(std::string(std::istreambuf_iterator<char>(admissions), {}).find("another process"), std::string::npos);
     EXPECT_NE(error_of([&] { const StatePlace second(state); }).find("another agent"), std::string::npos);
