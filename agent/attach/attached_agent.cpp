@@ -90,6 +90,7 @@ AttachedAgent::AttachedAgent(const AttachedOptions& options) : options_(options)
   fork_guard_ = std::make_unique<ForkGuard>(place_->folder() + "/lock", session_->bound().port);
   handover_.set_wake([this] { session_->wake(); });
   if (options_.whole_rounds) handover_.keep_rounds_whole();
+  if (options_.copied) handover_.ask_for_params();
   control_ = std::thread([this] { live(); });
 }
 
@@ -205,6 +206,7 @@ std::unique_ptr<Trainer> AttachedAgent::make_trainer(const SwarmConfig& agreed) 
         "steps; begin the swarm with local_steps instead, or train with one process a machine");
   }
   AttachedMemory memory = options_.memory;
+  memory.state_from = state_from(options_.tensors);
   if (!agreed.exchange.carry_momentum) {
     memory.momentum = {};
   } else if (memory.momentum.count == 0) {

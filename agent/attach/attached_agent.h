@@ -27,6 +27,7 @@ struct AttachedOptions {
   AttachedMemory memory;         // outlives the agent; between two boundaries the loop's, else the agent's
   std::vector<ModelTensor> tensors;
   bool whole_rounds = false;     // as Handover keeps them
+  bool copied = false;           // as Handover asks for params
   std::vector<uint64_t> labels;  // as TrainerData's
   bool adaptive = false;         // likewise
 };

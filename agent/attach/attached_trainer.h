@@ -13,7 +13,8 @@
 namespace starling {
 
 struct AttachedMemory {
-  View params, momentum;  // as many elements; momentum of count 0: there is none
+  View params, momentum;         // as many elements; momentum of count 0: there is none
+  size_t state_from = SIZE_MAX;  // as TrainerSection says
 };
 
 class AttachedTrainer final : public Trainer {
@@ -23,7 +24,7 @@ class AttachedTrainer final : public Trainer {
       : memory_(memory), data_(std::move(data)), handover_(handover) {}
 
   std::vector<TrainerSection> sections() override {
-    std::vector<TrainerSection> all = {{"params", SectionKind::kMixed, memory_.params}};
+    std::vector<TrainerSection> all = {{"params", SectionKind::kMixed, memory_.params, memory_.state_from}};
     if (memory_.momentum.count > 0) all.push_back({"momentum", SectionKind::kLocal, memory_.momentum});
     return all;
   }

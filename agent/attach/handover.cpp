@@ -31,7 +31,7 @@ Handover::Answer Handover::answer(std::unique_lock<std::mutex>& lock, Duration p
 }
 
 void Handover::hand_over(std::unique_lock<std::mutex>& lock) {
-  with_loop_ = false;
+  with_loop_ = params_wanted_ = false;
   taken_back_ = clock_.now();
   const auto wake = wake_;
   lock.unlock();
@@ -39,10 +39,12 @@ void Handover::hand_over(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-// A step that was taken in the agent's turn, after an exception in the loop, say, is not counted.
+// A step that was taken in the agent's turn, after an exception in the loop, say, or where the params were wanted, is
+// not counted.
 Handover::Answer Handover::step(uint64_t samples, double loss, Duration patience) {
   std::unique_lock lock(mutex_);
   const bool within_round = with_loop_ && !fresh_;
+  if (params_wanted_) return Answer::kParamsWanted;
   if (!within_round || (over_ && !whole_rounds_)) return answer(lock, patience);
   last_step_ = clock_.now();
   ++steps_;
@@ -54,13 +56,23 @@ Handover::Answer Handover::step(uint64_t samples, double loss, Duration patience
   report_.finite = report_.finite && std::isfinite(loss);
   const bool cut = !report_.finite || (asked_.stop && asked_.stop());
   if (report_.steps < asked_.count && (whole_rounds_ || !cut)) return Answer::kGo;
+  params_wanted_ = copies_;
+  if (params_wanted_) return Answer::kParamsWanted;
   hand_over(lock);
   return answer(lock, patience);
 }
 
 Handover::Answer Handover::wait(Duration patience) {
   std::unique_lock lock(mutex_);
+  if (params_wanted_) hand_over(lock);
   return answer(lock, patience);
+}
+
+void Handover::add_loss(double loss) {
+  const std::lock_guard lock(mutex_);
+  if (!with_loop_) return;
+  loss_sum_ += loss;
+  report_.finite = report_.finite && std::isfinite(loss);
 }
 
 void Handover::give_state(std::span<const std::byte> state) {

@@ -22,13 +22,14 @@ class Handover {
  public:
   using Bytes = std::vector<std::byte>;
   enum class Answer {
-    kGo,           // the loop's turn, still
-    kChanged,      // again: a boundary was in between, and params may be others
-    kRestored,     // the same, and restored() has what the loop gave with these params, until took_restored()
-    kAgain,        // the agent's turn: wait()
-    kStateWanted,  // a checkpoint is being written: give_state(), then wait()
-    kOver,         // no more steps are wanted
-    kFailed,       // error() says why
+    kGo,            // the loop's turn, still
+    kChanged,       // again: a boundary was in between, and params may be others
+    kRestored,      // the same, and restored() has what the loop gave with these params, until took_restored()
+    kAgain,         // the agent's turn: wait()
+    kStateWanted,   // a checkpoint is being written: give_state(), then wait()
+    kOver,          // no more steps are wanted
+    kParamsWanted,  // a boundary comes: the loop fills the buffers, then wait()
+    kFailed,        // error() says why
   };
 
   explicit Handover(const Clock& clock) : clock_(clock) {}
@@ -36,10 +37,13 @@ class Handover {
   void set_wake(std::function<void()> wake);
   // From now on no round ends before its last step: not for a loss that is not finite, an end or an error.
   void keep_rounds_whole() { whole_rounds_ = true; }
+  // The loop trains elsewhere, and the buffers hold what it has copied: at a boundary it is asked for that.
+  void ask_for_params() { copies_ = true; }
 
   // ---- the loop's thread. Both wait for `patience` at most.
   Answer step(uint64_t samples, double loss, Duration patience);  // an optimizer step has ended
   Answer wait(Duration patience);
+  void add_loss(double loss);  // of steps of this round that told none; before the boundary
   void give_state(std::span<const std::byte> state);
   void has_no_state();                            // now: the checkpoint that wants it is not written
   void finishing();                               // after kOver: no state follows
@@ -75,7 +79,8 @@ class Handover {
   mutable std::mutex mutex_;
   std::condition_variable to_loop_, to_worker_;
   std::function<void()> wake_;
-  bool whole_rounds_ = false;
+  bool whole_rounds_ = false, copies_ = false;
+  bool params_wanted_ = false;  // and still the loop's turn
   bool with_loop_ = false, left_ = false, over_ = false;
   bool fresh_ = false;  // given since the loop last looked
   bool wants_state_ = false, has_restored_ = false;

@@ -116,6 +116,7 @@ int result_of(OpenSwarm& swarm, Handover::Answer answer) {
     case Handover::Answer::kAgain: return STARLING_AGAIN;
     case Handover::Answer::kStateWanted: return STARLING_STATE_WANTED;
     case Handover::Answer::kOver: return STARLING_OVER;
+    case Handover::Answer::kParamsWanted: return STARLING_PARAMS_WANTED;
     case Handover::Answer::kFailed: break;
   }
   swarm.say(swarm.agent->handover().error());
@@ -158,6 +159,7 @@ AttachedOptions options_of(const starling_options& given) {
   }
   options.labels.assign(given.labels, given.labels + given.label_count);
   options.adaptive = given.adaptive != 0;
+  options.copied = given.copied != 0;
   for (uint64_t i = 0; i < given.tensor_count; ++i) options.tensors.push_back(tensor_of(given.tensors[i]));
   return options;
 }
@@ -226,6 +228,13 @@ int starling_step(starling_swarm* handle, uint64_t samples, double loss, int ms)
   });
 }
 
+int starling_add_loss(starling_swarm* handle, double loss) {
+  return driving(handle, [=](OpenSwarm& swarm) -> int {
+    swarm.agent->handover().add_loss(loss);
+    return STARLING_GO;
+  });
+}
+
 int starling_put_state(starling_swarm* handle, const void* data, uint64_t size) {
   if (data == nullptr && size > 0 && size != STARLING_NO_STATE) return STARLING_BAD_ARGUMENT;
   return driving(handle, [=](OpenSwarm& swarm) -> int {
@@ -247,6 +256,7 @@ int64_t starling_take_state(starling_swarm* handle, void* to, uint64_t size) {
 }
 
 int starling_report(starling_swarm* handle, double accuracy, double loss, uint64_t samples) {
+  if (!(accuracy >= 0 && accuracy <= 1)) return STARLING_BAD_ARGUMENT;
   return with(handle, [=](OpenSwarm& swarm) -> int {
     swarm.agent->handover().report({accuracy, loss, samples});
     return STARLING_GO;

@@ -1,6 +1,7 @@
 #include "agent/attach/model_tensors.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <stdexcept>
@@ -18,7 +19,7 @@ constexpr size_t kDigestBytes = 4, kDigestDigits = 2 * kDigestBytes;
 size_t tensors_in_a_digest(size_t tensors) { return std::max<size_t>(1, (tensors + kDigests - 1) / kDigests); }
 
 std::string kind_of(const ModelTensor& tensor) {
-  return tensor.frozen ? fmt::format("{:016x}", *tensor.frozen) : tensor.averaged ? "averaged" : "param";
+  return tensor.frozen ? fmt::format("{:016x}", *tensor.frozen) : tensor.averaged ? "state" : "param";
 }
 
 }  // namespace
@@ -50,6 +51,15 @@ void check_tensors(const std::vector<ModelTensor>& tensors, uint64_t count) {
     end = tensor.offset + elements;
   }
   if (end == 0) throw std::runtime_error("the model has no params to share; name a tensor with elements");
+}
+
+size_t state_from(const std::vector<ModelTensor>& tensors) {
+  size_t from = SIZE_MAX;
+  for (const ModelTensor& tensor : tensors) {
+    if (tensor.frozen) continue;
+    from = !tensor.averaged ? SIZE_MAX : std::min(from, static_cast<size_t>(tensor.offset));
+  }
+  return from == 0 ? SIZE_MAX : from;
 }
 
 std::string signature_of(const std::vector<ModelTensor>& tensors) {

@@ -25,6 +25,10 @@ std::string describe_tensor(
 // Throws std::runtime_error, with the tensor's name: tensors overlap, or do not fit into `count` elements.
 void check_tensors(const std::vector<ModelTensor>& tensors, uint64_t count);
 
+// Where state such as running means begins that lies behind params; SIZE_MAX: there is none. In blocks with params,
+// its size would be the unit of what a codec of few bits says of them.
+size_t state_from(const std::vector<ModelTensor>& tensors);
+
 // ModelConfig::signature. Above kDigests tensors a digest stands for several that follow each other.
 inline constexpr size_t kDigests = 2048;
 std::string signature_of(const std::vector<ModelTensor>& tensors);

@@ -91,6 +91,57 @@ TEST_F(HandoverTest, AWholeRoundEndsWithItsLastStepWhateverHappens) {
   EXPECT_EQ(handover.steps(), 5u);
 }
 
+TEST_F(HandoverTest, ALoopThatCopiesIsAskedForItsParamsAtABoundaryAlone) {
+  int woken = 0;
+  handover.set_wake([&woken] { ++woken; });
+  handover.ask_for_params();
+  give(2);
+  EXPECT_EQ(handover.wait(kAtOnce), Answer::kChanged);
+  EXPECT_EQ(handover.step(10, 1, kAtOnce), Answer::kGo);
+  EXPECT_EQ(handover.step(10, 0, kAtOnce), Answer::kParamsWanted);
+  EXPECT_EQ(handover.step(10, 9, kAtOnce), Answer::kParamsWanted) << "a step more, which is not counted";
+  EXPECT_FALSE(handover.with_agent());
+  EXPECT_EQ(woken, 0);
+  handover.add_loss(5);
+  EXPECT_EQ(handover.wait(kAtOnce), Answer::kAgain);
+  EXPECT_TRUE(handover.with_agent());
+  EXPECT_EQ(woken, 1);
+  const StepReport report = handover.take();
+  EXPECT_EQ(report.steps, 2u);
+  EXPECT_EQ(report.samples, 20u);
+  EXPECT_DOUBLE_EQ(report.mean_loss, 3);
+  EXPECT_TRUE(report.finite);
+  handover.add_loss(100);  // too late
+  EXPECT_DOUBLE_EQ(handover.take().mean_loss, 3);
+  give(1);
+  (void)handover.wait(kAtOnce);
+  EXPECT_EQ(handover.step(10, 0, kAtOnce), Answer::kParamsWanted);
+  handover.add_loss(std::numeric_limits<double>::infinity());
+  EXPECT_EQ(handover.wait(kAtOnce), Answer::kAgain);
+  EXPECT_FALSE(handover.take().finite);
+}
+
+TEST_F(HandoverTest, TheEndReachesALoopThatIsAskedForItsParams) {
+  handover.ask_for_params();
+  give(1);
+  (void)handover.wait(kAtOnce);
+  EXPECT_EQ(handover.step(1, 0, kAtOnce), Answer::kParamsWanted);
+  handover.end("");
+  EXPECT_EQ(handover.wait(kAtOnce), Answer::kOver);
+  EXPECT_TRUE(handover.with_agent());
+  EXPECT_EQ(handover.take().steps, 1u);
+
+  Handover left(clock);
+  left.ask_for_params();
+  left.give({.count = 1});
+  (void)left.wait(kAtOnce);
+  EXPECT_EQ(left.step(1, 0, kAtOnce), Answer::kParamsWanted);
+  left.leave();
+  EXPECT_TRUE(left.with_agent());
+  left.give({.count = 1});
+  EXPECT_EQ(left.wait(kAtOnce), Answer::kAgain) << "no turn follows";
+}
+
 TEST_F(HandoverTest, AStepInTheAgentsTurnIsNotCounted) {
   EXPECT_EQ(handover.step(1, 1, kAtOnce), Answer::kAgain);
   give(1);

@@ -46,6 +46,17 @@ TEST(ModelTensors, AFrozenTensorIsComparedByItsHashAndTakesNoPlace) {
             "tensor 4 of 4, frozen 'base.weight' [1000, 1000] here, is another in the swarm (the 3 before it agree)");
 }
 
+TEST(ModelTensors, StateBehindAllParamsIsFound) {
+  std::vector<ModelTensor> model = some_model();
+  EXPECT_EQ(state_from(model), 48u);
+  model.push_back({"norm.running_var", true, {4}, 52});
+  model.push_back({"base.weight", false, {1000, 1000}, 0, 7});  // frozen
+  EXPECT_EQ(state_from(model), 48u);
+  model.push_back({"fc3.weight", false, {4}, 56});
+  EXPECT_EQ(state_from(model), SIZE_MAX) << "a param stands behind it";
+  EXPECT_EQ(state_from({{"fc1.weight", false, {4, 8}, 0}}), SIZE_MAX);
+}
+
 TEST(ModelTensors, AModelThatIsTheBeginningOfAnotherIsAnother) {
   std::vector<ModelTensor> two = some_model();
   two.pop_back();

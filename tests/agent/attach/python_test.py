@@ -11,6 +11,7 @@ import io
 import itertools
 import json
 import logging
+import math
 import os
 import pathlib
 import re
@@ -58,12 +59,13 @@ OPTIMIZERS = {
 }
 
 
-def one_step(model, optimizer, index):
+def one_step(model, optimizer, index, place=lambda tensor: tensor):
+  """`place`: moves a tensor to where the model lies."""
   random = torch.Generator().manual_seed(index)
   inputs = torch.randn(16, 8, generator=random)
   labels = torch.randint(4, (16,), generator=random)
   optimizer.zero_grad()
-  loss = nn.functional.cross_entropy(model(inputs.to(next(model.parameters()).dtype)), labels)
+  loss = nn.functional.cross_entropy(model(place(inputs.to(next(model.parameters()).dtype))), place(labels))
   loss.backward()
   optimizer.step()
   return loss
@@ -572,6 +574,16 @@ else:
     with starling.join(small_model(2), **self.place()) as swarm:
       self.assertEqual(swarm.steps, 10)
 
+  def saved_by_two(self, text):
+    """What a founder (1) and a member that joins it (2) save as model-N.pt. Both say that they agree."""
+    founder = self.script(text, 1, working=self.folder)
+    self.wait_until(lambda: (self.folder / 'state-1/address').exists(), 'an address')
+    newcomer = self.script(text, 2, (self.folder / 'state-1/address').read_text().strip(), working=self.folder)
+    for process in (founder, newcomer):
+      self.ends(process)
+      self.assertIn('agreed True', process.log())
+    return (torch.load(self.folder / f'model-{seed}.pt', weights_only=True) for seed in (1, 2))
+
   def test_loops_with_other_first_weights_end_with_one_model(self):
     text = """
 seed, settings = int(sys.argv[1]), {'bootstrap': sys.argv[2]} if len(sys.argv) > 2 else {
@@ -586,18 +598,36 @@ agreed = swarm.finish()
 torch.save(model.state_dict(), f'model-{seed}.pt')
 print('agreed', agreed, 'steps', swarm.steps, flush=True)
 """
-    founder = self.script(text, 1, working=self.folder)
-    self.wait_until(lambda: (self.folder / 'state-1/address').exists(), 'an address')
-    newcomer = self.script(text, 2, (self.folder / 'state-1/address').read_text().strip(), working=self.folder)
-    for process in (founder, newcomer):
-      self.ends(process)
-      self.assertIn('agreed True', process.log())
-    one, two = (torch.load(self.folder / f'model-{seed}.pt', weights_only=True) for seed in (1, 2))
+    one, two = self.saved_by_two(text)
     for key, value in one.items():
       if value.is_floating_point():
         apart = (value - two[key]).norm() / value.norm().clamp(min=1e-6)
         self.assertLess(apart, 0.1, key)
     self.assertTrue((one['1.running_var'] >= 0).all())
+
+  def test_large_running_means_do_not_keep_weights_apart(self):
+    text = """
+seed, settings = int(sys.argv[1]), {'bootstrap': sys.argv[2]} if sys.argv[2:] else {'wait_for': 2, 'stop_after': 300}
+torch.manual_seed(1)
+model = nn.Sequential(nn.BatchNorm1d(8), nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+optimizer = OPTIMIZERS['adamw'](model.parameters())
+swarm = starling.join(model, optimizer, state=f'state-{seed}', listen='127.0.0.1:0', **settings)
+torch.manual_seed(seed)
+while True:
+  features = torch.randn(32, 8) * torch.logspace(0, 5, 8)
+  optimizer.zero_grad()
+  loss = nn.functional.cross_entropy(model(features), 2 * seed - 2 + (features[:, 0] > 0).long())
+  loss.backward()
+  optimizer.step()
+  if not swarm.step(loss):
+    break
+print('agreed', swarm.finish(), flush=True)
+torch.save(dict(model.named_parameters()), f'model-{seed}.pt')
+"""
+    one, two = self.saved_by_two(text)
+    for key, value in one.items():
+      apart = (value - two[key]).norm() / value.norm()
+      self.assertLess(apart, 0.05, key)
 
   def test_a_newcomer_adopts_weights_and_running_means(self):
     founder, newcomer = small_model(1), small_model(2)
@@ -736,11 +766,9 @@ torch.save(newcomer.state_dict(), 'two.pt')
   def test_the_scripts_of_the_pages_train_together(self):
     def script(page):
       """The first one there."""
-      lines = (attach_case.ROOT / page).read_text().partition('    import starling\n')[2].splitlines()
-      return [
-        'import starling',
-        *(line[4:] for line in itertools.takewhile(lambda line: line.startswith('    '), lines)),
-      ]
+      lines = (attach_case.ROOT / page).read_text().splitlines()
+      begin = next(i for i, line in enumerate(lines) if re.match(r'    import .*\bstarling\b', line))
+      return [line[4:] for line in itertools.takewhile(lambda line: line.startswith('    '), lines[begin:])]
 
     first, further = script('README.md'), script('agent/attach/README.md')
     further = [line for line in further if '# the first machine' not in line]
@@ -921,6 +949,12 @@ def loss_of(model, batch):
     with torch.no_grad():
       broken[3].bias[2] = float('nan')
     self.refused("'3.bias' has values that are not finite", broken)
+    broken[3].bias = None
+    broken.register_buffer('mask', torch.full((4, 4), -math.inf))
+    self.refused("'mask' has values .* persistent=False, or join with buffers='local'", broken)
+    tied = tied_model()
+    tied[2].weight = nn.Parameter(tied[0].weight.data)
+    self.refused("'2.weight' lies in the memory of '0.weight': tie them as one Parameter", tied)
     self.refused('the optimizer holds a tensor', model, OPTIMIZERS['sgd'](small_model().parameters()))
     self.refused("local_stepz=1: unknown key 'local_stepz' in swarm; did you mean", model, local_stepz=1)
     self.refused("unknown key 'stat' in swarm.*; or did you mean state=", model, stat='folder')
@@ -939,6 +973,15 @@ def loss_of(model, batch):
       OPTIMIZERS['adamw'](model.parameters()),
       exchange={'share': ['params', 'momentum']},
     )
+    optimizers = [OPTIMIZERS['sgd'](model.parameters())]
+    self.refused('takes one optimizer of torch, not list', model, optimizers, error=TypeError)
+    for timeout in ('10s', math.nan, -1):
+      self.refused(f'timeout={timeout!r}: it takes seconds, or None', model, error=TypeError, timeout=timeout)
+    self.refused('agent= takes a dict of keys, not str', model, error=TypeError, agent='cpu')
+    self.refused('config= takes a path, not dict', model, error=TypeError, config={})
+    self.refused('name= takes a text, not int', model, error=TypeError, name=5)
+    self.refused('extra= takes a function, whose value is saved, not dict', model, error=TypeError, extra={})
+    self.refused('swarm.exchange.updat is empty', model, error=ValueError, exchange={'updat': {}})
     with self.assertRaisesRegex(TypeError, 'takes a torch.nn.Module, not list'):
       starling.join([])
     with self.assertRaisesRegex(ValueError, "'average' or 'local'"):
@@ -1052,9 +1095,16 @@ def loss_of(model, batch):
 
   def test_what_is_no_loss_and_no_count_is_refused(self):
     with starling.join(small_model(), **self.place(), **ALONE) as swarm:
-      for wrong in (('x', 1), (0.5, 'a'), (None, 1)):
+      for wrong in (('x', 1), (0.5, 'a'), (None, 1), (0.5, -3), (0.5, 1.5), (0.5, 2**70)):
         with self.assertRaisesRegex(TypeError, 'takes a number and a count, not'):
           swarm.step(*wrong)
+        with self.assertRaisesRegex(TypeError, 'takes two numbers and a count, not'):
+          swarm.log(0.5, *wrong)
+      with self.assertRaisesRegex(TypeError, r'not a tensor of shape \[4\]: give its mean'):
+        swarm.step(torch.ones(4))
+      for accuracy in (93.0, -0.1, math.nan):
+        with self.assertRaisesRegex(ValueError, 'it is a part of 1'):
+          swarm.log(accuracy)
       self.assertTrue(swarm.step(0.5, 1))
 
   def test_calls_after_the_end(self):
@@ -1077,6 +1127,7 @@ def loss_of(model, batch):
   def test_lines_go_to_the_logger_and_name_arguments(self):
     text = """
 import logging
+import math
 held = []
 class Keep(logging.Handler):
   def emit(self, record):
@@ -1098,6 +1149,7 @@ assert not any('--' in line for line in held), held
   def test_other_labels_are_named_where_the_optimizer_is_adam(self):
     text = """
 import logging
+import math
 logging.basicConfig(level=logging.WARNING, format='%(name)s: %(message)s')
 kind, first, *bootstrap = sys.argv[1:]
 model = small_model()
@@ -1118,7 +1170,9 @@ for index in range(10**6):
     self.assertNotIn('most labels', second.log())
 
   def test_labels_are_integers_from_zero_on(self):
-    for labels, what in (([0.5], 'integer labels'), ([], 'integer labels'), ([-1, 3], 'from -1 to 3'), ([2**20], 'to')):
+    hot = ([[0, 1, 0], [1, 0, 0]], 'give labels.argmax')
+    none = [(labels, 'integer labels') for labels in ([0.5], [], 10, ['a'])]
+    for labels, what in (*none, hot, ([-1, 3], 'from -1 to 3'), ([2**20], 'to')):
       with self.assertRaisesRegex(ValueError, what):
         starling.join(small_model(), labels=labels, **self.place(), **ALONE)
 

@@ -6,10 +6,12 @@ import difflib
 import inspect
 import io
 import logging
+import numbers
 import os
 import pickle
 import re
 import time
+import warnings
 import weakref
 
 import torch
@@ -52,6 +54,20 @@ def _text(function, handle):
   return for_python(room.value.decode(errors='replace'))
 
 
+def _count(samples):
+  if not 0 <= samples < 2**63:
+    raise TypeError  # ctypes would make another count of it
+  return samples
+
+
+def _on_cpu(state):
+  if isinstance(state, torch.Tensor):
+    return state.to('cpu')
+  if isinstance(state, dict):
+    return {key: _on_cpu(value) for key, value in state.items()}
+  return [_on_cpu(value) for value in state] if isinstance(state, list) else state
+
+
 def _steps_of(scheduler):
   if hasattr(scheduler, 'last_epoch'):
     return scheduler.last_epoch
@@ -65,11 +81,11 @@ class Swarm:
   STARLING_BOOTSTRAP may name the member. A folder `state` with an earlier life needs neither. share: which
   parameters, by a pattern, names or a function of a name; None: those that require grad. buffers: 'average' running
   means and the like, or keep them 'local'. frozen: 'check' that all members hold the same parameters that do not
-  require grad, or 'ignore' it, at all of them. extra: a function whose value is saved with each checkpoint; after a
-  restart it is `restored_extra`. alone: a member that starts again waits for none of those it knew. labels: of this
-  loop's samples, integers from 0 on. A warning then says if other members hold other labels and the optimizer is like
-  Adam. timeout: seconds to hear from a member. agent: this machine's own keys, as a dict; all other arguments are keys
-  of `swarm` in a config: local_steps=8, exchange={'kind': 'group'}.
+  require grad, or 'ignore' it, at all of them. extra: a function whose value is saved with each checkpoint, the first
+  time inside join(); after a restart it is `restored_extra`. alone: a member that starts again waits for none of
+  those it knew. labels: of this loop's samples, integers from 0 on. A warning then says if other members hold other
+  labels and the optimizer is like Adam. timeout: seconds to hear from a member. agent: this machine's own keys, as a
+  dict; all other arguments are keys of `swarm` in a config: local_steps=8, exchange={'kind': 'group'}.
   """
 
   WHOLE_ROUNDS = False  # because other processes count the steps to the boundary
@@ -101,6 +117,14 @@ class Swarm:
     if any(other._model is self._model for other in _open):
       raise SwarmError('this model has joined a swarm already; finish() or close() that one first')
     refuse_optimizer(self._optimizer, self._model)
+    kinds = ((agent, dict, 'agent= takes a dict of keys'), (config, (str, os.PathLike), 'config= takes a path'))
+    for value, kind, text in (*kinds, (name, str, 'name= takes a text')):
+      if value is not None and not isinstance(value, kind):
+        raise TypeError(f'{text}, not {type(value).__name__}')
+    if extra is not None and not callable(extra):
+      raise TypeError(f'extra= takes a function, whose value is saved, not {type(extra).__name__}')
+    if not (timeout is None or isinstance(timeout, numbers.Real) and timeout >= 0):
+      raise TypeError(f'timeout={timeout!r}: it takes seconds, or None to wait for as long as it takes')
     params, averaged = shared_params(self._model, share), averaged_buffers(self._model, buffers)
     self._frozen = frozen_hashes(self._model, {name for name, _ in params}, frozen)
     self._labels = label_counts(labels)
@@ -117,6 +141,7 @@ class Swarm:
     self._restoring = False  # or that has failed: what was saved stays
     self._had_turn = False
     self.changed, self.restored_extra, self._schedulers = False, None, []
+    self._losses = 0.0  # of steps since the boundary, on a GPU; the agent was told none of them
     if bootstrap is None and config is None:
       bootstrap = os.environ.get('STARLING_BOOTSTRAP')
     places = {'bootstrap': bootstrap, 'state': state, 'listen': listen, 'advertise': advertise, 'name': name}
@@ -171,6 +196,7 @@ class Swarm:
       is_adaptive(self._optimizer),
       (ctypes.c_uint64 * len(self._labels))(*self._labels),
       len(self._labels),
+      bool(self._block.copied),
     )
     handle, error = ctypes.c_void_p(), ctypes.create_string_buffer(16384)
     if _C.starling_open(ctypes.byref(options), ctypes.byref(handle), error, len(error)) != lib.GO:
@@ -185,13 +211,21 @@ class Swarm:
       return self._late_step()
     if self._momentum is not None and not self._momentum.complete:
       self._momentum.gather()
-    if self._block.copied and self._has_turn:
-      self._copy_in()
-    value = loss.item() if isinstance(loss, torch.Tensor) else loss
+    value = loss
+    if isinstance(loss, torch.Tensor):
+      if loss.numel() != 1:
+        raise TypeError(f'step(loss) takes one number, not a tensor of shape {list(loss.shape)}: give its mean')
+      if self._block.copied and loss.device.type != 'cpu':  # .item() would wait for the GPU in each step
+        self._losses, value = loss.detach().float() + self._losses, 0.0
+      else:
+        value = loss.item()
     try:
-      result = _C.starling_step(self._handle, samples, value, 0)
-    except ctypes.ArgumentError:
+      result = _C.starling_step(self._handle, _count(samples), value, 0)
+    except (TypeError, ctypes.ArgumentError):
       raise TypeError(f'step(loss, samples) takes a number and a count, not {loss!r} and {samples!r}') from None
+    if result == 6:  # lib.PARAMS_WANTED
+      self._copy_in()
+      result = _C.starling_wait(self._handle, 0)
     if result == 0:  # lib.GO
       self.changed = False
       return True
@@ -260,20 +294,23 @@ class Swarm:
     for name in self._variances:  # one near zero may come back below it
       self._block.views[name].clamp_(min=0)
     self._refuse_strays()
-    for copied in self._block.copied.values():
-      copied.put()
+    self._block.put()
     if self._momentum is not None:
       self._momentum.gather()
+      self._momentum.put()
     if result == lib.RESTORED:
       self._restore()
     self._had_turn = True
     self._follow()
     self._drain_log()
 
-  @torch.no_grad()
   def _copy_in(self):
-    for copied in self._block.copied.values():
-      copied.take()
+    self._block.take()
+    if self._momentum is not None:
+      self._momentum.take()
+    if isinstance(self._losses, torch.Tensor):
+      _C.starling_add_loss(self._handle, self._losses.item())
+      self._losses = 0.0
 
   def _named(self):
     wanted = {name for name, _, _ in self._block.slots}
@@ -289,7 +326,7 @@ class Swarm:
       )
       raise SwarmError(
         f"'{name}' {what}; it was {self._types[name]} {list(view.shape)} in the memory that the swarm shares. Convert "
-        'or move the model before join(), and load weights without assign=True'
+        'or move the model before join(), and set values in place: by copy_(), or load_state_dict() without assign=True'
       )
     for name in self._not_shared_but_trained() if self._shares_all else ():
       raise SwarmError(
@@ -313,9 +350,9 @@ class Swarm:
       local = {name: tensor.detach() for name, tensor in self._local_tensors().items() if self._is_kept(name, tensor)}
       extra = self._extra() if self._extra else None
       self._refuse_unloadable(optimizer, extra)
-      exact = {name: copied.tensor for name, copied in self._block.copied.items() if copied.rest is None}
-      state = {'optimizer': optimizer, 'kind': self._kind(), 'buffers': local, 'extra': extra, 'exact': exact}
-      torch.save({**state, 'followed': bool(self._schedulers)}, saved)
+      exact = {name: copied.tensor for name, copied in self._block.copied.items() if copied.exact}
+      state = _on_cpu({'optimizer': optimizer, 'kind': self._kind(), 'buffers': local, 'exact': exact})
+      torch.save({**state, 'extra': extra, 'followed': bool(self._schedulers)}, saved)
       size = saved.tell()
     finally:  # the agent waits for it
       with saved.getbuffer() as view:
@@ -363,7 +400,7 @@ class Swarm:
 
   @torch.no_grad()
   def _load_state(self):
-    saved = torch.load(io.BytesIO(self._state), weights_only=True)
+    saved = torch.load(io.BytesIO(self._state), weights_only=True, map_location='cpu')
     if saved.get('kind', self._kind()) != self._kind():
       kinds = f'{saved["kind"]} in the checkpoint, {self._kind()} here'
       self._log.warning('the optimizer is another one (%s), and begins anew; take the one before to restore it', kinds)
@@ -403,7 +440,7 @@ class Swarm:
 
   @property
   def steps(self):
-    """That the model has behind it, those of its donor and of earlier lives too."""
+    """Behind the model, with those of its donor and of earlier lives. Counted at boundaries, each `local_steps`."""
     return self._look().steps
 
   @property
@@ -442,7 +479,9 @@ class Swarm:
     if kind not in ('.pt', '.safetensors'):
       raise ValueError(f"save({path!r}): a name that ends with .safetensors or .pt")
     if kind == '.pt':
-      torch.save({name: tensor.clone() for name, tensor in self._model.state_dict().items()}, path + '.part')
+      torch.save(
+        {name: tensor.to('cpu', copy=True) for name, tensor in self._model.state_dict().items()}, path + '.part'
+      )
     else:
       from safetensors.torch import save_model
 
@@ -465,13 +504,21 @@ class Swarm:
     now = self._look()
     clock = min(now.steps_of_swarm, now.stop_after or now.steps_of_swarm)  # the last round may go beyond the end
     for scheduler in self._schedulers:
-      for _ in range(_steps_of(scheduler), clock):
-        scheduler.step()
+      with warnings.catch_warnings():  # a member that comes late has taken no step yet
+        warnings.filterwarnings('ignore', 'Detected call of `lr_scheduler.step', UserWarning)
+        for _ in range(_steps_of(scheduler), clock):
+          scheduler.step()
 
   def log(self, accuracy=0.0, loss=0.0, samples=1):
     """An evaluation of the loop's own, for `starling status` and the metrics."""
     self._refuse_closed()
-    _C.starling_report(self._handle, accuracy, loss, samples)
+    if isinstance(accuracy, numbers.Real) and not 0 <= accuracy <= 1:
+      raise ValueError(f'log(accuracy={accuracy!r}): it is a part of 1, such as 0.93')
+    try:
+      _C.starling_report(self._handle, accuracy, loss, _count(samples))
+    except (TypeError, ctypes.ArgumentError):
+      given = f'{accuracy!r}, {loss!r} and {samples!r}'
+      raise TypeError(f'log(accuracy, loss, samples) takes two numbers and a count, not {given}') from None
 
   def __repr__(self):
     now = self._look()
@@ -480,11 +527,12 @@ class Swarm:
     return f'<Swarm {lib.PHASES[now.phase]}: step {now.steps}{of}, {now.peers} peers{apart}>'
 
   def _drain_log(self):
-    last = ''
+    last, warned = '', ''
     while _C.starling_log(self._handle, ctypes.byref(self._level), self._line, len(self._line)) > 0:
       last = for_python(self._line.value.decode(errors='replace'))
       self._log.log(_LEVELS[self._level.value], '%s', last)
-    return last
+      warned = last if _LEVELS[self._level.value] >= logging.WARNING else warned
+    return warned or last
 
   def _error(self, result):
     self._refuse_forked()

@@ -4,10 +4,10 @@ import ctypes
 import os
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
-GO, CHANGED, RESTORED, AGAIN, STATE_WANTED, OVER = range(6)
+GO, CHANGED, RESTORED, AGAIN, STATE_WANTED, OVER, PARAMS_WANTED = range(7)
 FAILED, FORKED, BUSY, CLOSED, BAD_ARGUMENT = -1, -2, -3, -4, -5
 PHASES = ('joining', 'gathering', 'training', 'settling', 'ended')
-ABI = 1
+ABI = 2
 FROZEN = 2  # Tensor.averaged
 NO_STATE = 2**64 - 1
 
@@ -36,6 +36,7 @@ class Options(ctypes.Structure):
     ('adaptive', c_uint32),
     ('labels', POINTER(c_uint64)),
     ('label_count', c_uint64),
+    ('copied', c_uint32),
   ]
 
 
@@ -59,6 +60,7 @@ SIGNATURES = {
   'open': (c_int, [POINTER(Options), POINTER(c_void_p), c_char_p, c_uint64]),
   'wait': (c_int, [c_void_p, c_int]),
   'step': (c_int, [c_void_p, c_uint64, c_double, c_int]),
+  'add_loss': (c_int, [c_void_p, c_double]),
   'put_state': (c_int, [c_void_p, c_void_p, c_uint64]),
   'take_state': (c_int64, [c_void_p, c_void_p, c_uint64]),
   'report': (c_int, [c_void_p, c_double, c_double, c_uint64]),

@@ -43,11 +43,9 @@ def _chooses(share):
   return lambda name, tensor: name in names
 
 
-def _refuse(name, tensor):
+def _refuse(name, tensor, remedy='look at what loads or draws it'):
   if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin) or tensor.device.type == 'meta':
     raise SwarmError(f"'{name}' has no values yet: run one forward pass (or load the weights) before join()")
-  if tensor.device.type != 'cpu':
-    raise SwarmError(f"'{name}' is on {tensor.device}: only models on the CPU can join yet; move it there with .cpu()")
   if tensor.layout != torch.strided or tensor.dtype not in TYPES:
     sparse = '' if tensor.layout == torch.strided else f' {tensor.layout}'
     raise SwarmError(
@@ -55,7 +53,7 @@ def _refuse(name, tensor):
       'shared; convert it before join(), or leave it out with share='
     )
   if not bool(torch.isfinite(tensor).all()):
-    raise SwarmError(f"'{name}' has values that are not finite: a swarm would never get rid of them")
+    raise SwarmError(f"'{name}' has values that are not finite: a swarm would never get rid of them; {remedy}")
 
 
 def shared_params(model, share):
@@ -64,8 +62,12 @@ def shared_params(model, share):
   if not chosen:
     why = 'nothing requires grad; pass share=' if share is None else f'share={share!r} names none of its parameters'
     raise SwarmError(f'the model has no parameters to share: {why}')
+  at = {}
   for name, tensor in chosen:
     _refuse(name, tensor)
+    other = at.setdefault(tensor.data_ptr() or name, name)  # 0: it has no elements, or none of its own
+    if other != name:
+      raise SwarmError(f"'{name}' lies in the memory of '{other}': tie them as one Parameter, not by .data")
   return chosen
 
 
@@ -76,7 +78,7 @@ def averaged_buffers(model, buffers):
   saved = model.state_dict(keep_vars=True) if buffers == 'average' else {}
   chosen = [(n, b) for n, b in model.named_buffers() if n in saved and b.dtype in TYPES and b.numel() > 0]
   for name, tensor in chosen:
-    _refuse(name, tensor)
+    _refuse(name, tensor, "register it with persistent=False, or join with buffers='local'")
   return chosen
 
 
@@ -101,6 +103,11 @@ def frozen_hashes(model, shared, frozen):
 
 
 def refuse_optimizer(optimizer, model):
+  if optimizer is not None and not (hasattr(optimizer, 'param_groups') and hasattr(optimizer, 'state_dict')):
+    raise TypeError(
+      f'join(model, optimizer) takes one optimizer of torch, not {type(optimizer).__name__}. Where a loop has several, '
+      'give one of them, and save the states of the others with extra='
+    )
   held = {id(tensor) for tensor in model.parameters()}
   for group in getattr(optimizer, 'param_groups', []):
     for tensor in group['params']:
@@ -121,12 +128,14 @@ def label_counts(labels):
   if labels is None:
     return []
   try:
-    values = torch.as_tensor(labels).flatten()
+    values = torch.as_tensor(labels)
   except (TypeError, ValueError, RuntimeError):  # texts, say
     values = torch.empty(0)
-  if values.is_floating_point() or values.is_complex() or values.numel() == 0:
+  if values.is_floating_point() or values.is_complex() or values.numel() == 0 or values.dim() == 0:
     raise ValueError('labels= takes the integer labels of the samples, such as dataset.targets')
-  values = values.long()
+  if values.dim() == 2 and values.shape[1] > 1 and bool((values.sum(1) == 1).all()):
+    raise ValueError('labels= has a row of zeros and one 1 for each sample: give labels.argmax(1)')
+  values = values.flatten().long()
   if values.min() < 0 or values.max() >= LABELS_MAX:
     span = f'from {values.min()} to {values.max()}'
     raise ValueError(f'labels= has labels {span}; they must be from 0 to {LABELS_MAX - 1}')

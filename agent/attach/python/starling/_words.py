@@ -31,6 +31,8 @@ def setting(value):
 def settings(section, values):
   """'swarm.exchange.kind=group' of 'swarm', {'exchange': {'kind': 'group'}}."""
   for key, value in values.items():
+    if value == {}:
+      raise ValueError(f'{section}.{key} is empty: leave it out')
     if isinstance(value, dict):
       yield from settings(f'{section}.{key}', value)
     else:
