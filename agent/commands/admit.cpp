@@ -35,8 +35,10 @@ Identity swarm_key_of(const std::string& folder, const char* otherwise) {
            " holds no swarm.key: only the holder of a swarm's key can do this, in the state folder of the agent that "
            "began the swarm with trust: certified (--state)");
   }
-  if (!holds_admissions(folder))
+  if (!holds_admissions(folder)) {
+    if (!shares_ticket(folder, key->id())) refuse(lone_key_text(folder));
     refuse("the members of this swarm share one ticket, " + folder + "/ticket: " + otherwise);
+  }
   return *std::move(key);
 }
 
@@ -70,6 +72,13 @@ PeerAddress read_via(const std::string& text) {
                               "65535");
 }
 
+// Also by what the folder's agent knows, where `admissions` was lost.
+bool is_revoked(const AdmissionBook& book, const std::string& folder, const PeerId& swarm, const PeerId& id) {
+  Revocations known(swarm);
+  (void)known.take(kept_revocations(folder));
+  return book.revoked(id) || known.contains(id);
+}
+
 // What opens the agent of this folder, or the registry or agent that `via` names.
 Ticket blank_ticket(const std::string& folder, const std::optional<PeerAddress>& via) {
   if (via) return {.at = via->endpoint, .id = via->id};
@@ -80,6 +89,10 @@ Ticket blank_ticket(const std::string& folder, const std::optional<PeerAddress>&
 
 int run_key_command(const KeyCommand& command) {
   (void)make_private_folder(command.state);
+  if (!std::filesystem::exists(command.state + "/identity.key")) {
+    std::fprintf(stderr, "a new identity, in %s; name the folder with --state where the agent has one already\n",
+                 command.state.c_str());
+  }
   std::printf("%s\n", load_or_create_identity(command.state).id().hex().c_str());
   return 0;
 }
@@ -105,7 +118,7 @@ int run_admit_command(const AdmitCommand& command) {
   AdmissionBook book(command.state);
   if (!command.makes) {
     const PeerId id = whole_id(command.id);
-    if (book.revoked(id)) {
+    if (is_revoked(book, command.state, key.id(), id)) {
       refuse(command.id + " is revoked for ever; that machine takes another identity with a new state folder");
     }
     ticket.admission = sign_into(book, key, id, not_after);

@@ -83,13 +83,14 @@ void greet(const Config& config, const StatePlace& place, const Endpoint& bound,
 }
 
 // Two agents on one machine need a port and a state folder each.
-void invite(const Session& session) {
+void invite(const Session& session, const DataConfig& data) {
   const Endpoint& advertise = session.advertise();
   const bool local = is_loopback(advertise.host);
   const std::string apart = " --listen " + Endpoint{advertise.host, 0}.to_string() +
                             " --state NEW_FOLDER   (from elsewhere: --advertise HOST:PORT here)";
+  const std::string shard = data.sharding == "all" ? "" : " --sharding " + data.sharding + " --shard I/N";
   say_join_line(local ? "others on this machine join with" : "others join with", session.place(), advertise,
-                local ? apart : "");
+                shard + (local ? apart : ""));
 }
 
 void warn_of_loopback(const AgentConfig& agent, const Endpoint& advertise) {
@@ -184,8 +185,9 @@ std::unique_ptr<Trainer> own_trainer(const SwarmConfig& swarm, const Config& con
 
 constexpr int kBeginsAgain = -1;  // no exit status: another life follows
 
-// One life of an agent, on the device that the config names. `again`: not the first of this process.
-int run_agent_once(const Config& config, bool again) {
+// One life of an agent, on the device that the config names. `again`: not the first of this process. `port`: where it
+// listens, set once it does.
+int run_agent_once(const Config& config, bool again, uint16_t* port) {
   TerminalLine line;  // outlives all threads that log
   StopSignals signals;
   const SteadyClock clock;
@@ -200,6 +202,7 @@ int run_agent_once(const Config& config, bool again) {
   bool invited = false;
   require_room_for(config.agent);
   Session session(config, place, clock, observers);
+  *port = session.bound().port;
   const auto wake = [&session] { session.wake(); };
   const StopSignals::WakeScope wake_on_stop(signals, wake);
   HeapWatch heap(clock, session.worker());
@@ -215,7 +218,7 @@ int run_agent_once(const Config& config, bool again) {
                      place.store_classes(loaded->classes);
                      observers.on(loaded->told);
                    }
-                   if (!std::exchange(invited, true)) invite(session);
+                   if (!std::exchange(invited, true)) invite(session, config.agent.data);
                  },
                  [&signals] { return signals.stop_asked(); },
                  [&](const Agent& agent) {
@@ -236,7 +239,7 @@ int run_agent_once(const Config& config, bool again) {
                              "; this agent was told to leave and has its last checkpoint: start it again to go on");
   }
   if (surroundings->begins_again() && !signals.stop_asked()) {
-    spdlog::info("this agent begins again, so that members take it for the later process");
+    spdlog::info("this agent starts again with a higher generation, so that members accept it");
     return kBeginsAgain;
   }
   if (session.agent().rounds()) say_scores(session.agent());
@@ -256,9 +259,13 @@ int run_agent_process(const Config& config) {
   keep_freed_memory();
   tell_of_unused_shard(config.agent.data);
   warn_of_threads(config.agent.threads);
+  uint16_t port = 0;  // of the life before
   for (bool again = false;; again = true) {
-    const int status =
-        run_on_gpu_or_cpu(config, [again](const Config& chosen) { return run_agent_once(chosen, again); });
+    const auto run = [&port, again](Config chosen) {
+      if (port != 0) chosen.agent.listen.port = port;  // members and newcomers know it
+      return run_agent_once(chosen, again, &port);
+    };
+    const int status = run_on_gpu_or_cpu(config, run);
     if (status != kBeginsAgain) return status;
   }
 }

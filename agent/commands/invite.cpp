@@ -16,9 +16,10 @@ void say_join_line(const std::string& others, const StatePlace& place, const End
   if (const std::string how = how_others_are_admitted(place); !how.empty()) return spdlog::info("{}", how);
   const std::string ticket = place.ticket(at);
   if (ticket.empty()) return spdlog::info("{}: {}", others, line(at.to_string()));
-  if (isatty(STDERR_FILENO) != 0) print_to_stderr(others + ": " + line(ticket) + "\n");
-  spdlog::info("{} the ticket in {}/ticket, by which they can invite others too: {}", others, place.folder(),
-               line("HOST:PORT#TICKET"));
+  const bool shown = isatty(STDERR_FILENO) != 0;
+  if (shown) print_to_stderr(others + ": " + line(ticket) + "\n");
+  spdlog::info("{} the ticket in {}/ticket, by which they can invite others too{}", others, place.folder(),
+               shown ? "" : ": " + line("HOST:PORT#TICKET"));
 }
 
 }  // namespace starling

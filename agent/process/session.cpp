@@ -49,16 +49,33 @@ uint64_t raised_stop(const Config& config, const StatePlace& place, const std::s
     }
     return 0;
   }
-  const uint64_t agreed = parse_agreed_settings(stored).swarm.stop_after;
-  const uint64_t before = std::max(agreed, place.raised_stop());
-  const uint64_t wanted = config.stop_after.value_or(agreed);
-  if (wanted == agreed || (config.has_swarm && wanted < agreed)) return before;  // the latter is another swarm's
-  const std::string problem = problem_of_stop(wanted, agreed, before);
+  const SwarmConfig agreed = parse_agreed_settings(stored).swarm;
+  const uint64_t before = std::max(agreed.stop_after, place.raised_stop());
+  const uint64_t wanted = config.stop_after.value_or(agreed.stop_after);
+  if (wanted == agreed.stop_after) return before;
+  if (config.has_swarm) {  // another swarm's: the agent refuses it
+    SwarmConfig own = as_agreed(config.swarm, agreed);
+    own.stop_after = agreed.stop_after;
+    if (!same_settings(own, agreed) || (0 < wanted && wanted < agreed.stop_after)) return before;
+  }
+  if (agreed.stop_after < wanted && wanted < before) {
+    spdlog::info("swarm.stop_after: {}: this run goes to step {} since it was prolonged further; leave the flag out",
+                 wanted, before);
+    return before;
+  }
+  const std::string problem = problem_of_stop(wanted, agreed.stop_after, before);
   if (!problem.empty()) throw ConfigError(problem);
-  if (wanted > before)
-    spdlog::info("this agent prolongs the run from step {} to {} (swarm.stop_after)", before, wanted);
-  place.store_raised_stop(wanted);
   return wanted;
+}
+
+// Once the swarm of the folder has let this agent in.
+void keep_raised_stop(const AgentOptions& options, const StatePlace& place) {
+  if (options.stored_settings.empty()) return;
+  const uint64_t agreed = parse_agreed_settings(options.stored_settings).swarm.stop_after;
+  const uint64_t before = std::max(agreed, place.raised_stop());
+  if (options.raised_stop <= before) return;
+  spdlog::info("this agent prolongs the run from step {} to {} (swarm.stop_after)", before, options.raised_stop);
+  place.store_raised_stop(options.raised_stop);
 }
 
 // Where this agent is let in, for a next life without --bootstrap: also one that ends before it knows any member.
@@ -90,6 +107,8 @@ AgentOptions agent_options(const Trusted& trusted, const StatePlace& place, cons
   }
   if (!options.stored_settings.empty()) {
     options.has_model = holds_checkpoint(place.folder() + "/checkpoints");
+    const auto newest = newest_checkpoint_meta(place.folder() + "/checkpoints");
+    if (newest) options.progress = {.round = newest->round, .steps = newest->steps};
   }
   options.rng_seed = own_rng_seed(place.id(), place.generation()) ^ unguessable_seed();
   options.secret = unguessable_seed();
@@ -99,18 +118,6 @@ AgentOptions agent_options(const Trusted& trusted, const StatePlace& place, cons
   if (trusted.keys) options.sign_settings = [&place](const std::string& text) { return place.signature_of(text); };
   options.last_address = place.last_address();
   return options;
-}
-
-// The next start with this folder asks there first, and is refused before it joins.
-void remember_twin(const Agent& agent, const StatePlace& place) {
-  const auto& twin = agent.router().twins().twin();
-  if (!twin || !twin->older) return;
-  try {
-    place.store_address(twin->address);
-  } catch (const std::exception& error) {
-    spdlog::warn("the next start does not know of the process at {}; stop that process before it ({})",
-                 twin->address.to_string(), error.what());
-  }
 }
 
 // "--sharding iid --shard 3/3"
@@ -175,6 +182,7 @@ void Session::begin(Hooks hooks) {
                          [this](uint64_t swarm_id, const std::string& settings) -> std::unique_ptr<StateKeeper> {
                            hooks_.entered();
                            place_.store_settings(settings, agent_->router().signature());
+                           keep_raised_stop(options_, place_);
                            keep_shard(trusted_.config.agent.data, place_);
                            if (!trusted_.keys && others_reach(trusted_.config.agent)) {
                              warn_of_open_swarm(advertise(), place_.folder());
@@ -198,7 +206,11 @@ void Session::begin(Hooks hooks) {
   trust_watch_ = std::make_unique<TrustWatch>(
       place_, trusted_, transport_, clock_, agent_->clocks(),
       [this](std::string_view entries) { agent_->revoke(entries); },
-      [this] { return agent_->router().membership().alive_count(); });
+      [this] { return agent_->router().membership().alive_count(); },
+      [this](const PeerId& id) {
+        const Member* const member = agent_->router().membership().find(id);
+        return member && member->state == MemberState::kAlive;
+      });
   place_.store_address(options_.advertise);
 }
 
@@ -218,11 +230,13 @@ void Session::run() {
   try {
     run_turns();
   } catch (...) {
-    if (agent_->rounds() != nullptr) {
+    const bool revoked = trusted_.revocations && trusted_.revocations->contains(place_.id());
+    const bool twin = !agent_->router().twins().must_end(trusted_.keys && place_.began_by_clock()).empty();
+    if (agent_->rounds() != nullptr && !revoked && !twin) {
       spdlog::warn("this agent leaves, as below; started again with --state {} it goes on from its last checkpoint",
                    place_.folder());
     }
-    remember_twin(*agent_, place_);
+    remember_twin(place_, agent_->router().twins());
     say_farewell(*agent_, transport_);
     throw;
   }

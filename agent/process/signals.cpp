@@ -32,6 +32,10 @@ sigset_t stop_signals() {
   return set;
 }
 
+const char* name_of(int number) {
+  return number == SIGHUP ? "SIGHUP (a terminal has closed, or a reload)" : number == SIGTERM ? "SIGTERM" : "SIGINT";
+}
+
 }  // namespace
 
 StopSignals::StopSignals() {
@@ -77,7 +81,7 @@ void StopSignals::watch() {
       spdlog::warn("the limit of processor time ({}) is reached: {}. Start it again under a higher one (ulimit -t)",
                    processor_time, "this agent leaves and saves its state before the hard limit ends it");
     } else if (const char* text = reply_) {
-      spdlog::info("{}", text);
+      spdlog::info("{}: {}", name_of(number), text);
     }
     std::lock_guard lock(mutex_);
     if (wake_) wake_();

@@ -3,12 +3,10 @@
 #include <chrono>
 #include <exception>
 
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "agent/process/lost_packets.h"
 #include "bootstrap/path_found.h"
-#include "gossip/net/text.h"
 
 namespace starling {
 namespace {
@@ -75,22 +73,7 @@ void Surroundings::look_at_packets() {
 
 void Surroundings::begin_again() {
   if (begins_again()) return;
-  if (const Endpoint* const copy = agent_.router().twins().overtaken_by()) {
-    begins_again_because_ = fmt::format(
-        "a copy of this state folder ran at {} and took the place of this agent among the members. Start the copy with "
-        "a folder of its own (--state NEW_FOLDER)",
-        copy->to_string());
-  } else if (agent_.router().twins().overtaken_here() && agent_.overtaken() <= generation_by_clock()) {
-    begins_again_because_ = fmt::format(
-        "this identity is in use at {}: a process with a copy of this state folder has the same address. Stop one of "
-        "the two, or start it with another folder (--state NEW_FOLDER) and port",
-        agent_.router().membership().self().endpoint.to_string());
-  } else {
-    begins_again_because_ = fmt::format(
-        "members hold another process of this agent, which began {} by its clock; this one began {}. One of the two "
-        "clocks was wrong: set it",
-        clock_text(agent_.overtaken()), clock_text(place_.generation()));
-  }
+  begins_again_because_ = agent_.router().twins().must_begin_again(generation_by_clock());
   spdlog::warn("{}", begins_again_because_);
   place_.exceed(agent_.overtaken());
   agent_.leave();

@@ -40,6 +40,12 @@ LoadedCheckpoint newest_checkpoint(const std::string& state_folder, uint64_t swa
   std::optional<LoadedCheckpoint> checkpoint = load_newest_checkpoint(
       checkpoints, swarm_id,
       [](const std::string& skipped) { spdlog::warn("passed over, trying the one before it: {}", skipped); }, &damaged);
+  if (checkpoint && damaged > 0 && checkpoint->content.meta.steps == 0) {
+    throw std::runtime_error(
+        fmt::format("all checkpoints in {} but the model before the first step are damaged ({}, named above); put good "
+                    "copies there, or take the model of another member",
+                    checkpoints, damaged));
+  }
   if (checkpoint) return std::move(*checkpoint);
   if (damaged > 0) {
     throw std::runtime_error(
@@ -139,7 +145,9 @@ GivenModel load_given_model(const std::string& path) {
   TrainedModel trained = is_checkpoint ? load_model(folder, path) : load_trained_model(path);
   refuse_attached(trained.settings.swarm.model);
   TensorFile file = as_tensor_file(trained);
-  return {trained.settings.swarm.model, std::move(file), trained.checkpoint.path, trained.checkpoint.file};
+  const SwarmConfig& swarm = trained.settings.swarm;
+  return {swarm.model, std::move(file), trained.checkpoint.path, trained.checkpoint.file,
+          swarm.trust.kind == Trust::kCertified};
 }
 
 }  // namespace starling

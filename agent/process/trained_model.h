@@ -32,6 +32,7 @@ struct GivenModel {
   TensorFile file;
   std::string from;                    // the file that was read
   std::shared_ptr<const void> values;  // that `file` points into
+  bool certified = false;              // of a certified swarm; a file of starling export does not say
 };
 
 // `path`: a state folder, a checkpoint in one, or a file of starling export. Throws as load_trained_model() and

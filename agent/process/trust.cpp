@@ -32,18 +32,40 @@ void refuse_other_kind(const StatePlace& place, const TrustConfig& before, Trust
                "swarm");
 }
 
+// Of this agent, for the swarm of `given`, and it ends later, or as late and was signed later.
+bool outlasts(const Ticket& stored, const Ticket& given, const PeerId& self) {
+  if (!stored.admission || !given.admission || stored.swarm() != given.swarm()) return false;
+  const auto held = read_membership(stored.swarm(), stored.admission->membership);
+  const auto next = read_membership(given.swarm(), given.admission->membership);
+  if (!held || !next || held->id != self || next->id != self) return false;
+  const auto rank = [](const SignedMembership& one) { return std::pair(one.not_after - 1, one.serial); };  // 0: latest
+  return rank(*held) > rank(*next);
+}
+
 // The ticket by which this process is a member of a certified swarm. nullopt: it has none.
 std::optional<Ticket> certified_ticket(const AgentConfig& agent, const StatePlace& place) {
   if (place.swarm_key()) return std::nullopt;
-  const std::optional<Ticket> ticket =
-      agent.tickets.empty() ? stored_ticket(place.folder()) : std::optional(agent.tickets.front());
+  std::optional<Ticket> ticket;
+  try {
+    ticket = stored_ticket(place.folder());
+  } catch (const std::runtime_error&) {  // a given one takes its place
+    if (agent.tickets.empty()) throw;
+  }
+  if (!agent.tickets.empty()) {
+    if (ticket && outlasts(*ticket, agent.tickets.front(), place.id())) {
+      spdlog::info("the ticket of --bootstrap is older than {}/ticket, which counts: leave --bootstrap out",
+                   place.folder());
+    } else {
+      ticket = agent.tickets.front();
+    }
+  }
   return ticket && ticket->admission ? ticket : std::nullopt;
 }
 
 // Of earlier lives, and those that `starling revoke` made here.
 std::shared_ptr<Revocations> known_revocations(const StatePlace& place, const PeerId& swarm) {
   auto revocations = std::make_shared<Revocations>(swarm);
-  (void)revocations->take(place.revocations());
+  (void)revocations->take(kept_revocations(place.folder()));
   if (place.holds_certified_key()) (void)revocations->take(revocations_in(place.folder()));
   if (revocations->contains(place.id())) refuse_trust(revoked_text(place.id()));
   return revocations;
@@ -59,7 +81,9 @@ void warn_of_expired(const MemberKeys& keys) {
 void take_tickets(const AgentConfig& agent, const StatePlace& place, const TrustConfig& before) {
   if (agent.tickets.front().admission) return;  // of the swarm whose key this folder holds: it needs none
   refuse_other_kind(place, before, Trust::kTicket);
-  place.keep_swarm_key(Identity(agent.tickets.front().seed));
+  const Identity key(agent.tickets.front().seed);
+  if (!shares_ticket(place.folder(), key.id())) place.keep_ticket(agent.tickets.front());  // says what the key is of
+  place.keep_swarm_key(key);
 }
 
 void begin_with_tickets(const AgentConfig& agent, const StatePlace& place, bool certified) {
@@ -79,7 +103,22 @@ bool begins_with_tickets(const Config& config) {
   return config.swarm.trust.has_tickets() || (config.agent.bootstrap.empty() && others_reach(config.agent));
 }
 
-void check_folder(const StatePlace& place, const TrustConfig& before) {
+// Which kind of swarm a key is of that lies alone in a folder. One of a certified swarm is never taken for the other,
+// whose tickets hold it.
+void check_lone_key(const Config& config, const StatePlace& place, Trust before) {
+  if (place.holds_certified_key() || before == Trust::kTicket) return;
+  if (before == Trust::kCertified) {
+    place.keep_swarm_key(*place.swarm_key(), true);
+    spdlog::warn("{}/admissions was missing, so nobody remembers what this key has signed: restore it from a copy",
+                 place.folder());
+    return;
+  }
+  const bool began_here = config.has_swarm && config.agent.bootstrap.empty();
+  if (began_here && config.swarm.trust.kind != Trust::kCertified) return;
+  if (!shares_ticket(place.folder(), place.swarm_key()->id())) refuse_trust(lone_key_text(place.folder()));
+}
+
+void check_folder(const Config& config, const StatePlace& place, const TrustConfig& before) {
   const std::string key = place.folder() + "/swarm.key";
   if (before.kind == Trust::kOpen) {
     refuse_trust(key + " lies in the folder of a swarm without tickets; move it away");
@@ -89,7 +128,7 @@ void check_folder(const StatePlace& place, const TrustConfig& before) {
                  " describes: restore it from a copy, or move it away and start with --bootstrap HOST:PORT#TICKET of "
                  "that swarm");
   }
-  if (before.kind == Trust::kCertified && !place.holds_certified_key()) place.keep_swarm_key(*place.swarm_key(), true);
+  check_lone_key(config, place, before.kind);
 }
 
 }  // namespace
@@ -132,7 +171,7 @@ Trusted enter_trust(const Config& config, const StatePlace& place, const std::st
     trusted.keys = keys_of_ticket(*certified, place, trust.key);
     warn_of_expired(*trusted.keys);
     trusted.revocations = known_revocations(place, trust.key);
-    place.keep_admission(*certified);
+    place.keep_ticket(*certified);
     return trusted;
   }
   if (!config.agent.tickets.empty()) {
@@ -148,7 +187,7 @@ Trusted enter_trust(const Config& config, const StatePlace& place, const std::st
     if (trust.kind == Trust::kAuto) trust.kind = Trust::kOpen;
     return trusted;
   }
-  check_folder(place, before);
+  check_folder(config, place, before);
   trust = {place.holds_certified_key() ? Trust::kCertified : Trust::kTicket, place.swarm_key()->id()};
   hide_memory();
   trusted.keys = std::make_shared<MemberKeys>(place.identity(), *place.swarm_key());
@@ -183,6 +222,21 @@ std::string how_others_are_admitted(const StatePlace& place) {
   if (!place.holds_certified_key()) return "";
   return "others join with a ticket of their own: `starling key` there prints an id, and `starling admit ID --state " +
          place.folder() + "` here its ticket";
+}
+
+bool shares_ticket(const std::string& folder, const PeerId& key) {
+  try {
+    const std::optional<Ticket> ticket = stored_ticket(folder);
+    return ticket && !ticket->admission && ticket->swarm() == key;
+  } catch (const std::runtime_error&) {  // damaged
+    return false;
+  }
+}
+
+std::string lone_key_text(const std::string& folder) {
+  return "the file admissions is missing beside " + folder +
+         "/swarm.key: restore it from the copy. If all members share one ticket, start the agent here once with "
+         "--bootstrap HOST:PORT#TICKET instead";
 }
 
 std::string expired_text(const MemberKeys& keys, uint64_t unix_s, const char* by) {

@@ -44,6 +44,12 @@ const KeySeed* given_identity(const AgentConfig& agent);
 // For people: how others join a certified swarm. Empty: it is none.
 std::string how_others_are_admitted(const StatePlace& place);
 
+// Whether the folder's own ticket holds this key of a swarm, so that the swarm is not certified.
+bool shares_ticket(const std::string& folder, const PeerId& key);
+
+// For people: swarm.key lies there, and nothing says whether its swarm is certified.
+std::string lone_key_text(const std::string& folder);
+
 // Of a ticket that has, and the remedy. `by`: which clock says so.
 std::string expired_text(const MemberKeys& keys, uint64_t unix_s, const char* by);
 

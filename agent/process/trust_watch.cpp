@@ -19,17 +19,21 @@ namespace {
 constexpr Duration kLookEvery = std::chrono::seconds(1);
 constexpr uint64_t kDay = 24 * 3600, kWarnBefore = 7 * kDay, kWarnExpiredEvery = 600;  // seconds
 
+// `again_at`: when to warn next; beyond a day, others' clocks have corrected this one since.
+bool warned_lately(uint64_t again_at, uint64_t now) { return now < again_at && again_at <= now + kDay; }
+
 }  // namespace
 
 TrustWatch::TrustWatch(const StatePlace& place, const Trusted& trusted, ZmqTransport& transport, const Clock& clock,
                        MemberClocks& clocks, std::function<void(std::string_view entries)> revoke,
-                       std::function<size_t()> others)
+                       std::function<size_t()> others, std::function<bool(const PeerId& member)> lives)
     : place_(place),
       transport_(transport),
       clock_(clock),
       clocks_(clocks),
       revoke_(std::move(revoke)),
       others_(std::move(others)),
+      lives_(std::move(lives)),
       revocations_(trusted.revocations),
       keys_(trusted.keys),
       next_look_(clock.now()),
@@ -44,7 +48,8 @@ void TrustWatch::tick() {
   const std::string foreign = keys_ ? transport_.take_foreign(keys_->swarm()) : "";
   if (!foreign.empty()) {
     spdlog::warn(
-        "in the swarm of {}, {}. It has the swarm's door key. If that machine is to be a member, give it a ticket of "
+        "in the swarm of {}, {}. It has the swarm's link key, but no membership. If that machine is to be a member, "
+        "give it a ticket of "
         "this swarm; else nothing need be done",
         place_.folder(), foreign);
   }
@@ -56,7 +61,10 @@ void TrustWatch::tick() {
     take_next_ticket();
   }
   keep_revocations();
-  if (clocks_.heard(others_())) warn_of_end();
+  if (clocks_.heard(others_())) {
+    warn_of_end();
+    warn_of_others_ends();
+  }
   warn_of_clock();
 }
 
@@ -74,6 +82,12 @@ void TrustWatch::read_admissions_again() {
   try {
     revoke_(revocations_in(place_.folder()));
     place_.remember_admissions();
+    ends_.clear();
+    for (const SignedRow& row : read_admissions(place_.folder())) {
+      uint64_t& end = ends_.try_emplace(row.id, row.not_after).first->second;
+      end = end == 0 || row.not_after == 0 ? 0 : std::max(end, row.not_after);
+    }
+    std::erase_if(ends_, [](const auto& one) { return one.second == 0; });
   } catch (const std::runtime_error& error) {
     spdlog::warn("what this swarm's key has signed cannot be read: {}", error.what());
   }
@@ -106,7 +120,7 @@ void TrustWatch::take_next_ticket() {
 // For the next life, without an identity that came with it.
 void TrustWatch::keep_ticket(const Ticket& ticket) {
   try {
-    place_.keep_admission(ticket);
+    place_.keep_ticket(ticket);
     (void)changed("ticket");
   } catch (const std::runtime_error& error) {
     spdlog::warn("the next ticket is taken, but not stored as a restart needs it: {}", error.what());
@@ -141,7 +155,7 @@ void TrustWatch::warn_of_end() {
   const SignedMembership& membership = keys_->membership();
   const uint64_t now = clocks_.now();
   if (membership.not_after == 0 || now + kWarnBefore < membership.not_after) return;
-  if (now < next_warning_ && next_warning_ <= now + kDay) return;  // later: others' clocks have corrected this one
+  if (warned_lately(next_warning_, now)) return;
   const bool ended = has_expired(membership.not_after, now);
   next_warning_ = ended ? now + kWarnExpiredEvery : std::min(now + kDay, membership.not_after + 1);
   spdlog::warn(
@@ -150,6 +164,21 @@ void TrustWatch::warn_of_end() {
       ended ? "has expired" : "ends", date_text(membership.not_after),
       ended ? "no other member takes anything of it" : "then no other member takes anything of it", place_.id().hex(),
       place_.folder());
+}
+
+// The holder of the key renews them, and may not look at the logs of their agents.
+void TrustWatch::warn_of_others_ends() {
+  const uint64_t now = clocks_.now();
+  for (const auto& [id, end] : ends_) {
+    if (now + kWarnBefore < end || has_expired(end, now) || !lives_(id)) continue;
+    Warned& warned = warned_[id];
+    if (warned.end == end && warned_lately(warned.again_at, now)) continue;
+    warned = {end, now + kDay};
+    spdlog::warn(
+        "the membership of {} ends on {}: then no other member takes anything of it. `starling admit {} --state {}` "
+        "here renews it: write that ticket into the file `ticket` of its state folder",
+        id.short_name(), date_text(end), id.hex(), place_.folder());
+  }
 }
 
 // Others judge memberships by their clocks, and so does this machine where there are two others.

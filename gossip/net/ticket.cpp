@@ -79,6 +79,10 @@ void take(std::span<const uint8_t>& bytes, std::array<uint8_t, kSize>& out) {
 }
 
 Ticket parse_key(std::string_view key) {
+  if (key.empty()) {
+    refuse_ticket(
+        "there is no ticket behind the #; a swarm without tickets, as one that listens on loopback, wants none");
+  }
   refuse_strange_characters(key);
   TicketBytes all = from_base64(key);
   const bool sound = has_ticket_sum(all);

@@ -87,8 +87,19 @@ class Certified(certified.Case):
       self.assertTrue(file.endswith(box.peer()[:16] + '.ticket'))
       self.assertEqual(len((box.state / 'ticket').read_text().split('#')[1].strip()), 286, 'its identity is elsewhere')
     self.trained([first, *boxes])
+    copy = self.joiner('copy', f'@{files[0]}')
+    self.assertEqual(self.wait_end(copy), 1, copy.log())
+    self.assertIn('a ticket of its own (starling admit --new)', copy.log())
+    self.assertNotIn('goes on from its last checkpoint', copy.log())
     boxes[1].kill()
     self.trained([first, self.agent('box1', '--listen', boxes[1].address())])
+
+  def test_key_tells_a_new_identity(self):
+    new = 'a new identity, in'
+    for run in range(2):
+      key = self.start(f'key{run}', 'key', '--state', self.folder / 'state')
+      self.assertEqual(self.wait_end(key), 0)
+      self.assertEqual(new in key.log(), run == 0, key.log())
 
   def test_a_member_is_removed(self):
     first = self.first()
@@ -99,6 +110,7 @@ class Certified(certified.Case):
     self.assertIn('tells the swarm', said)
     self.wait_log(third, 'is revoked: the holder', seconds=SOON)
     self.assertNotEqual(self.wait_end(third), 0)
+    self.assertNotIn('goes on from its last checkpoint', third.log())
     self.wait_log(second, third.peer()[:8] + ' is revoked', seconds=SOON)
     self.assertIn(third.peer() + '  revoked', self.command('members', '--state', first.state))
     self.assertIn('revoked for ever', self.command('admit', third.peer(), '--state', first.state, status=1))
@@ -209,6 +221,37 @@ class Certified(certified.Case):
     self.command('revoke', third.peer(), '--state', second.state)
     self.assertNotEqual(self.wait_end(third), 0)
     self.ends_exchanges(third, [first, second])
+
+  def test_a_copy_of_the_key_alone(self):
+    """Nothing says then that its swarm is certified, and a ticket for all would give it away."""
+    first = self.first()
+    second = self.member(first, 'second')
+    self.trained([first, second])
+    copy = self.folder / 'copy' / 'state'
+    copy.mkdir(parents=True, mode=0o700)
+    shutil.copy(first.state / 'swarm.key', copy)
+    missing = 'the file admissions is missing beside'
+    for asked in (['admit', 'a' * 64], ['revoke', 'a' * 64], ['members']):
+      self.assertIn(missing, self.command(*asked, '--state', copy, status=1))
+    for given in (first.address(), self.ticket(first, 'third')):
+      self.refused(self.joiner('copy', given), missing)
+    self.assertFalse((copy / 'ticket').exists())
+    shutil.copy(first.state / 'admissions', copy)
+    self.trained([first, self.joiner('copy', self.ticket(first, 'copy'))])
+    self.assertFalse((copy / 'ticket').exists())
+
+    # The settings say it, though nothing else does; and another file has the revocations.
+    self.command('revoke', second.peer(), '--state', first.state)
+    self.assertNotEqual(self.wait_end(second), 0)
+    self.wait(lambda: (first.state / 'revoked').exists(), 'the revocation to be stored')
+    first.kill()
+    (first.state / 'admissions').unlink()
+    self.assertIn(missing, self.command('members', '--state', first.state, status=1))
+    again = self.agent('first', '--listen', first.address())
+    self.wait_log(again, 'admissions was missing')
+    self.wait_log(again, 'starling admit ID')
+    self.assertFalse((first.state / 'ticket').exists())
+    self.assertIn('revoked for ever', self.command('admit', second.peer(), '--state', first.state, status=1))
 
   def test_revoked_while_no_holder_ran(self):
     first = self.first()

@@ -15,6 +15,7 @@ class Expiry(certified.Case):
     first = self.first()
     second = self.member(first, 'second')
     third = self.member(first, 'third', '--for', '12s')
+    old = (third.state / 'ticket').read_text().strip()
     self.wait_log(third, "this agent's membership ends on", 'starling admit ' + third.peer())
     self.trained([first, second, third])
     self.wait_log(third, "this agent's membership has expired", seconds=20)
@@ -26,13 +27,23 @@ class Expiry(certified.Case):
     self.wait_log(third, 'has another ticket', seconds=SOON)
     self.trained([first, second, third])
 
+    # Started with its first command line again, whose ticket has expired.
+    third.kill()
+    third = self.joiner('third', old)
+    self.trained([first, second, third])
+    self.assertEqual((third.state / 'ticket').read_text().strip(), ticket)
+
   def test_an_end_is_announced_a_week_before(self):
     first = self.first()
     sooner, later = self.member(first, 'sooner', '--for', '6d'), self.member(first, 'later', '--for', '8d')
     self.wait_log(sooner, "this agent's membership ends on", 'starling admit ' + sooner.peer(), seconds=SOON)
+    self.wait_log(first, f'the membership of {sooner.peer()[:8]} ends on', seconds=SOON)
     self.trained([first, sooner, later])
     for quiet in (first, later):
       self.assertNotIn("this agent's membership", quiet.log())
+    for holder, said in ((first, True), (sooner, False)):
+      self.assertEqual(f'starling admit {sooner.peer()} --state {first.state}' in holder.log(), said)
+    self.assertNotIn(later.peer(), first.log())
 
   def test_a_clock_that_is_a_year_off_where_no_ticket_ends(self):
     first = self.first()
@@ -76,6 +87,9 @@ class Expiry(certified.Case):
     self.wait_log(third, "this agent's membership has expired", seconds=25)
     swarm.pause(1)  # what was under way
     self.ends_exchanges(third, [first, second, behind])
+    said = 'the membership of agent third has expired'
+    self.wait(lambda: any(said in agent.log() for agent in (first, second, behind)), 'one that hears it to say so')
+    self.assertNotIn('takes connections', first.log())
     self.trained([first, second, behind])
 
   def test_of_two_clocks_each_member_takes_its_own(self):
@@ -102,6 +116,7 @@ class Expiry(certified.Case):
     self.assertIn('second', self.command(*asks))
     said = self.command(*asks, status=1, environment=self.clock_ahead(YEAR_S))
     self.assertIn('the clock of this machine says that its membership has ended', said)
+    self.assertIn('the ticket of `starling admit ' + second.peer(), said)
 
 
 if __name__ == '__main__':

@@ -87,7 +87,7 @@ class Tickets(swarm.Case):
     wrong = {
       'cut-1': (f'{at}#{key[:-1]}', True, 'is cut off: it has 91 characters'),
       'cut-half': (f'{at}#{key[:46]}', True, 'is cut off: it has 46 characters'),
-      'nothing': (f'{at}#', True, 'is cut off: it has 0 characters'),
+      'nothing': (f'{at}#', True, 'there is no ticket behind the #'),
       'blank': (f'{at}#{key[:40]} {key[40:]}', True, 'a blank'),
       'line-break': (f'{at}#{key[:40]}\n{key[40:]}', True, 'a blank or a line break'),
       'line-end': (f'{at}#{key}\r\n', True, 'a blank or a line break'),

@@ -90,7 +90,7 @@ TEST_F(AdmissionsTest, AMemberKeepsItsTicketWithoutTheIdentityInIt) {
   ticket.admission->identity = seed;
   const StatePlace place(state, &seed);
   EXPECT_EQ(place.id(), member_.id());
-  place.keep_admission(ticket);
+  place.keep_ticket(ticket);
   place.store_address({"10.0.0.2", 7400});  // its own, of which there is no ticket
   EXPECT_TRUE(place.admitted());
   EXPECT_FALSE(stored_ticket(state).value().admission->identity);

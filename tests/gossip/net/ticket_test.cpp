@@ -51,7 +51,7 @@ TEST(Ticket, EachDamageIsNamed) {
   const std::string text = sample().to_string();
   const size_t key = text.find('#') + 1;
   EXPECT_TRUE(holds(error_of(text.substr(0, text.size() - 1)), "cut off: it has 91 characters, and 92 are needed"));
-  EXPECT_TRUE(holds(error_of(text.substr(0, key)), "cut off: it has 0"));
+  EXPECT_TRUE(holds(error_of(text.substr(0, key)), "there is no ticket behind the #"));
   EXPECT_TRUE(holds(error_of(text + "A"), "too long: it has 93"));
   std::string blank = text;
   blank.insert(key + 40, " ");
