@@ -70,6 +70,7 @@ enum class Pause : uint8_t { kNone = 0, kPaused = 1, kHoldsFinal = 2 };
 struct MemberMeta {
   Role role = Role::kAgent;
   Phase phase = Phase::kJoining;
+  Pause pause = Pause::kNone;
   uint64_t round = 0;
   uint64_t steps = 0;
   uint64_t samples = 0;
@@ -87,8 +88,8 @@ struct MemberMeta {
   float test_loss = -1;           // of what `accuracy` is of; negative: not measured, or it is an older program
   bool held_out = false;          // both are of samples that this member holds out of its own data
   uint64_t classes_hash = 0;      // of the class names of its data, in order; 0: they have none, or it is older
-  Pause pause = Pause::kNone;
-  uint64_t labels_hash = 0;  // of how its samples divide among labels (wire.capnp); 0: not known, or it is older
+  uint64_t labels_hash = 0;       // of how its samples divide among labels (wire.capnp); 0: not known, or it is older
+  bool unsaved = false;           // its last checkpoint could not be written
   bool operator==(const MemberMeta&) const = default;
 };
 

@@ -214,7 +214,8 @@ constexpr auto fields(Of<Evaluated>) {
 constexpr const char* name(Of<MemberChanged>) { return "member"; }
 constexpr auto fields(Of<MemberChanged>) {
   using T = MemberChanged;
-  return std::tuple(field("peer", &T::peer), field("name", &T::name), field("change", &T::change));
+  return std::tuple(field("peer", &T::peer), field("name", &T::name), field("change", &T::change),
+                    field("address", &T::address));
 }
 
 constexpr const char* name(Of<CheckpointSaved>) { return "checkpoint"; }

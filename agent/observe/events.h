@@ -122,7 +122,7 @@ struct AgentStatus {
   std::string left_out_last;  // of exchanges.left_out: its name, or the id if it has none
   BlockTally blocks;
   PairwiseCounters pairs;
-  std::optional<double> drift;  // of pairs, since the agent began, in own steps (agent/run/pair_drift.h)
+  std::optional<double> drift;  // of pairs while the agent trained, in own steps (agent/run/pair_drift.h)
   uint64_t doubts_parked = 0;   // now: pair exchanges that have waited long for their proposer's decision
   GroupCounters group;
   UpdateCounters updates;
@@ -153,6 +153,7 @@ struct Evaluated {
 struct MemberChanged {
   std::string peer, name;
   std::string change;  // joined | suspected | alive | died | left | restarted
+  std::string address;
 };
 
 struct CheckpointSaved {

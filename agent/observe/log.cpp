@@ -25,10 +25,11 @@ std::string print_accuracy(const AgentStatus& status, uint64_t evaluated_at) {
   return fmt::format("accuracy {:.1f} %{}, ", 100 * *status.accuracy, of);
 }
 
-// "carol (1f9a03c2)"; the id alone if it has no name.
+// "carol (1f9a03c2)"; "1f9a03c2 at 10.0.0.3:7400" if it has no name.
 std::string print_member(const MemberChanged& member) {
   const std::string id = member.peer.substr(0, 8);
-  return member.name.empty() ? id : fmt::format("{} ({})", member.name, id);
+  if (!member.name.empty()) return fmt::format("{} ({})", member.name, id);
+  return member.address.empty() ? id : fmt::format("{} at {}", id, member.address);
 }
 
 void print(const MemberChanged& member) {

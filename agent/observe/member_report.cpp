@@ -88,7 +88,9 @@ AgentStatus member_status(const Router& router, const TransportCounters& traffic
 std::optional<MemberChanged> member_changed(const Membership& membership, const MemberEvent& event) {
   if (event.kind == MemberEventKind::kReaped) return std::nullopt;
   const Member* member = membership.find(event.peer);
-  return MemberChanged{event.peer.hex(), member ? member->record.meta.name : "", change_name(event.kind)};
+  if (!member) return MemberChanged{event.peer.hex(), "", change_name(event.kind), ""};
+  const PeerRecord& record = member->record;
+  return MemberChanged{event.peer.hex(), record.meta.name, change_name(event.kind), record.endpoint.to_string()};
 }
 
 }  // namespace starling

@@ -89,6 +89,7 @@ std::string trouble_of(const SwarmSite& site, const MemberMeta& meta, std::optio
   if (site.state == "silent") return "does not answer";
   if (site.state == "sick" || !is_number(meta.loss))
     return "its loss is not finite: look at its data and learning rate";
+  if (meta.unsaved) return "its last checkpoint failed: look at its log";
   if (classes_differ) return "its classes differ from those of other agents in name or order";
   const bool trains = site.state == "training";
   if (site.failed && *site.failed >= kExchangesToJudge && *site.failed > *site.done) {

@@ -15,6 +15,7 @@ namespace {
 
 constexpr Duration kEvery = std::chrono::minutes(1);
 constexpr uint64_t kStepsToLearn = 500;
+constexpr double kFarMin = 0.05;     // rms of the farthest model: below, all are near
 constexpr uint64_t kLeftOutMin = 3;  // one or two happen while a young model still moves far
 constexpr double kNotLower = 0.98;   // times the first loss
 
@@ -143,7 +144,10 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
             print_count(status.joins.older, "time"), version_name(kProtocolRevision));
       }}},
     {"left out",
-     {[](const AgentStatus& status) { return status.exchanges.left_out < kLeftOutMin ? 0 : status.exchanges.left_out; },
+     {[](const AgentStatus& status) {
+        const bool near = status.spread && *status.spread < kFarMin;
+        return near || status.exchanges.left_out < kLeftOutMin ? 0 : status.exchanges.left_out;
+      },
       [](const AgentStatus& status) {
         return fmt::format(
             "{} times a model did not count, because it is much farther away than the others, last that of {}. "

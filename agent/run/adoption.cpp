@@ -18,12 +18,12 @@ constexpr Duration kFetchEvery = std::chrono::seconds(1);  // where what came wa
 
 }  // namespace
 
-bool looks_like(const std::vector<float>& arrived, const OthersModel& model) {
+bool looks_like(std::span<const float> arrived, const OthersModel& model) {
   const Projection found = project({arrived.data(), arrived.size()});
   return projected_distance(found, model.theirs) <= model.within;
 }
 
-bool is_model_of_most(const std::vector<float>& arrived, const OthersModel& model, const std::vector<float>& own) {
+bool is_model_of_most(std::span<const float> arrived, const OthersModel& model, std::span<const float> own) {
   const double moves =
       std::sqrt(squared_distance(own.data(), arrived.data(), own.size()) / static_cast<double>(own.size()));
   return looks_like(arrived, model) && moves <= kMayBeFarther * model.apart();
@@ -44,7 +44,14 @@ void Adoption::look() {
 
 void Adoption::begin(const OthersModel& model) {
   spdlog::info("the other members agree, and this agent's model is too far away for them to count: it takes theirs");
-  arrived_ = std::make_shared<Arrived>(Arrived{std::vector<float>(params_.count), model});
+  arrived_ = std::make_shared<Arrived>(Arrived{.model = model});
+  worker_.submit([to = arrived_, count = params_.count] { to->params.resize(count); },  // which touches all of it
+                 [this, to = arrived_] {
+                   if (to == arrived_) fetch(to->model);
+                 });
+}
+
+void Adoption::fetch(const OthersModel& model) {
   ModelFetchOptions options;
   options.gives = [model, allowed = projected_distance(model.own, model.theirs) / 2](const MemberMeta& meta) {
     return distance_to(meta, model.theirs, 1).value_or(INFINITY) <= allowed;
@@ -62,8 +69,9 @@ void Adoption::tick() {
     fetch_->tick();
     if (!fetch_->done()) return;
     fetch_.reset();
-    worker_.submit([to = arrived_] { to->near = looks_like(to->params, to->model); },
-                   [to = arrived_] { to->checked = true; });
+    worker_.submit(
+        [to = arrived_, told = told_] { to->near = looks_like(std::span(to->params).first(told), to->model); },
+        [to = arrived_] { to->checked = true; });
   } else if (arrived_->checked && !arrived_->near) {
     arrived_.reset();
   } else if (arrived_->checked && rounds_.phase() != Phase::kSettling) {
@@ -76,14 +84,14 @@ void Adoption::tick() {
 void Adoption::compare() {
   arrived_->compares = true;
   worker_.submit(
-      [to = arrived_, params = params_] {
-        std::vector<float> own(params.count);
-        copy_to_host(params, own.data());
-        to->near = is_model_of_most(to->params, to->model, own);
+      [to = arrived_, told = params_.part(0, told_)] {
+        std::vector<float> own(told.count);
+        copy_to_host(told, own.data());
+        to->near = is_model_of_most(std::span(to->params).first(told.count), to->model, own);
       },
       [this, to = arrived_] {
         if (to != arrived_) return;
-        if (to->near) rounds_.adopt({to, &to->params});
+        if (to->near && rounds_.phase() == Phase::kSettling) rounds_.adopt({to, &to->params});  // else steps follow
         arrived_.reset();
       });
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "agent/run/rounds.h"
@@ -17,14 +18,21 @@ namespace starling {
 
 // Whether donors sent what the records tell, or another model: by the projection alone, and by where the params go.
 // `own`: this agent's params, of the same size.
-bool looks_like(const std::vector<float>& arrived, const OthersModel& model);
-bool is_model_of_most(const std::vector<float>& arrived, const OthersModel& model, const std::vector<float>& own);
+bool looks_like(std::span<const float> arrived, const OthersModel& model);
+bool is_model_of_most(std::span<const float> arrived, const OthersModel& model, std::span<const float> own);
 
 class Adoption {
  public:
-  // All references outlive the object.
-  Adoption(View params, Rounds& rounds, Router& router, Worker& worker, const Clock& clock, uint64_t rng_seed)
-      : params_(params), rounds_(rounds), router_(router), worker_(worker), clock_(clock), rng_seed_(rng_seed) {}
+  // Of `params` records tell the first `told`. All references outlive the object.
+  Adoption(View params, size_t told, Rounds& rounds, Router& router, Worker& worker, const Clock& clock,
+           uint64_t rng_seed)
+      : params_(params),
+        told_(told),
+        rounds_(rounds),
+        router_(router),
+        worker_(worker),
+        clock_(clock),
+        rng_seed_(rng_seed) {}
 
   // Once a second. Begins to fetch where most agree without this agent, and no exchange counted since the last look,
   // or its rounds wait.
@@ -41,9 +49,11 @@ class Adoption {
     bool checked = false, near = false, compares = false;
   };
   void begin(const OthersModel& model);
+  void fetch(const OthersModel& model);
   void compare();
 
   const View params_;
+  const size_t told_;
   Rounds& rounds_;
   Router& router_;
   Worker& worker_;

@@ -51,7 +51,8 @@ Agent::Agent(const AgentOptions& options, const AgentParts& parts)
       farewell_(router_, swarm_clock_, parts.clock),
       twin_notice_(parts.clock),
       clock_notice_(parts.clock),
-      unreached_(router_.membership(), parts.clock, parts.find_path) {
+      unreached_(router_.membership(), parts.clock, parts.find_path,
+                 [this](const PeerId& member) { return router_.has_ended(member); }) {
   router_.want_swarm(options.config.agent.swarm_id);
   if (parts.keep_members) {
     member_notes_ = std::make_unique<MemberNotes>(options.known, parts.keep_members, router_.membership(), parts.worker,
@@ -113,8 +114,9 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
                                      router_.membership(), swarm_clock_, *entry_.keeper(), parts_.worker, parts_.writer,
                                      parts_.clock, parts_.observer);
   (void)rounds_->prolong(stop_->steps());
-  adoption_.emplace(entry_.trainer()->params(), *rounds_, router_, parts_.worker, parts_.clock,
-                    options_.rng_seed ^ kAdoptionStream);
+  const View params = entry_.trainer()->params();
+  adoption_.emplace(params, entry_.updates() ? params.count : entry_.model()->params().count, *rounds_, router_,
+                    parts_.worker, parts_.clock, options_.rng_seed ^ kAdoptionStream);
   rounds_->start(from, std::string_view(how) == "fetched" && from.steps > 0);
   joined_ = {how, from.steps, from.round, seconds(parts_.clock.now() - born_)};
   joined_->params = count_elements(options.swarm.model);
@@ -213,6 +215,7 @@ void Agent::tick() {
     if (rounds_->waits_for_model()) adoption_->look();
     adoption_->tick();
     rounds_->tick();
+    count_pairs();
     tell_joined();
     if (member_notes_) member_notes_->tick(rounds_->progress().round);
     count_bytes();
@@ -316,7 +319,9 @@ MemberMeta Agent::meta() const {
     const uint64_t goes_to = rounds_->steps().stop_after();
     const bool to_train = meta.phase == Phase::kSettling && !rounds_->steps().all_taken();
     meta.stop_after = goes_to > entry_.swarm().stop_after && !to_train ? goes_to : 0;
-  } else {
+  } else {  // newcomers wait for the model that it goes on from, and draw none
+    meta.round = options_.progress.round;
+    meta.steps = options_.progress.steps;
     meta.stop_after = stop_ ? stop_->raised() : options_.raised_stop;
   }
   meta.held_out = rounds_ && options_.config.agent.data.hold_out > 0;
@@ -327,9 +332,19 @@ MemberMeta Agent::meta() const {
   return meta;
 }
 
+void Agent::count_pairs() {
+  const Phase now = rounds_->phase();
+  if (now != Phase::kSettling && now != Phase::kFinished) {
+    pairs_in_training_.reset();
+  } else if (!pairs_in_training_ && exchange_.pairs_status) {
+    pairs_in_training_ = exchange_.pairs_status().counters;
+  }
+}
+
 RoomStatus Agent::room_status() const {
   RoomStatus rooms;
   if (exchange_.pairs_status) rooms.pairs = exchange_.pairs_status();
+  rooms.pairs_in_training = pairs_in_training_.value_or(rooms.pairs.counters);
   if (exchange_.group_status) rooms.group = exchange_.group_status();
   if (updates_) {
     rooms.updates = updates_->updates_status();
@@ -369,26 +384,10 @@ void Agent::look_at_paths() {
 // Two processes with one key: the one that began last gives way, as the other is the one that members know.
 void Agent::look_at_twin() {
   if (leaving_) return;
-  static constexpr char kInUse[] = "this identity is in use at {}: ";
-  if (const auto younger = router_.twins().take_younger()) {
-    twin_notice_.say(
-        fmt::format(kInUse, younger->to_string()) +
-        "that process began after this one, with a copy of this agent's state folder, and ends by itself. If it "
-        "comes again, start it with a folder of its own (--state NEW_FOLDER)");
-  }
-  // That is signed; and where this number is of the clock, no other start in the folder has the next one.
-  if (options_.keys && options_.generation_by_clock && router_.twins().taken_back()) {
-    throw std::runtime_error(
-        fmt::format(kInUse, router_.membership().self().endpoint.to_string()) +
-        "a process that began before this one, with the same state folder or a copy of it, has the "
-        "same address. Stop that one, or start this one with a folder of its own (--state "
-        "NEW_FOLDER) and another port");
-  }
-  const auto& twin = router_.twins().twin();
-  if (!twin || !twin->older || !router_.twins().told()) return;
-  throw std::runtime_error(fmt::format(kInUse, twin->address.to_string()) +
-                           "that process began before this one, with the same state folder or a copy of it. Stop that "
-                           "one, or start this one with a folder of its own (--state NEW_FOLDER)");
+  TwinWatch& twins = router_.twins();
+  if (const std::string notice = twins.take_notice(); !notice.empty()) twin_notice_.say(notice);
+  const bool of_clock = options_.keys && options_.generation_by_clock;  // and what members hold of it is signed
+  if (const std::string why = twins.must_end(of_clock); !why.empty()) throw std::runtime_error(why);
 }
 
 // A generation is the wall clock of a start, and a newcomer has just started.

@@ -79,6 +79,7 @@ class Agent final : public Router::Handler {
   void look_at_classes();
   void watch_deadline();
   void count_bytes();
+  void count_pairs();
   void watch_telling();
   void look_at_paths();
   void look_at_twin();
@@ -112,7 +113,8 @@ class Agent final : public Router::Handler {
   TroubleNotice twin_notice_, clock_notice_;
   Unreached unreached_;
   RoundBytes round_bytes_;
-  std::string tells_none_because_;  // as it was said last
+  std::optional<PairwiseCounters> pairs_in_training_;  // nullopt: it trains
+  std::string tells_none_because_;                     // as it was said last
 };
 
 }  // namespace starling

@@ -1,9 +1,7 @@
 #include "agent/run/agreed_swarm.h"
 
 #include <algorithm>
-#include <span>
 #include <stdexcept>
-#include <vector>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -16,13 +14,17 @@ namespace starling {
 
 std::string genesis_hash(Trainer& trainer) {
   trainer.draw_genesis();
-  const View params = trainer.params();
-  std::vector<float> copy(params.space == MemorySpace::kHost ? 0 : params.count);
-  if (!copy.empty()) copy_to_host(params, copy.data());
-  const std::span<const float> values(copy.empty() ? params.data : copy.data(), params.count);
+  const HostValues params(trainer.params());
   std::string hex;
-  for (uint8_t byte : blake2b_256(std::as_bytes(values))) hex += fmt::format("{:02x}", byte);
+  for (uint8_t byte : blake2b_256(std::as_bytes(params.all()))) hex += fmt::format("{:02x}", byte);
   return hex;
+}
+
+SwarmConfig as_agreed(SwarmConfig own, const SwarmConfig& agreed) {
+  if (!own.exchange.clip) own.exchange.clip = agreed.exchange.clip;  // its default was another before
+  if (own.exchange.deadline_max == kDeadlineAuto) own.exchange.deadline_max = agreed.exchange.deadline_max;
+  if (agreed.stop_after > 0) own.stop_after = std::min(own.stop_after, agreed.stop_after);  // prolonged
+  return own;
 }
 
 bool AgreedSwarm::take_own(const Config& config, const std::string& stored) {
@@ -33,9 +35,7 @@ bool AgreedSwarm::take_own(const Config& config, const std::string& stored) {
   }
   const AgreedSettings agreed = parse_agreed_settings(stored);
   SwarmConfig& own = config_;
-  if (!own.exchange.clip) own.exchange.clip = agreed.swarm.exchange.clip;  // its default was another before
-  if (own.exchange.deadline_max == kDeadlineAuto) own.exchange.deadline_max = agreed.swarm.exchange.deadline_max;
-  if (agreed.swarm.stop_after > 0) own.stop_after = std::min(own.stop_after, agreed.swarm.stop_after);  // prolonged
+  own = as_agreed(own, agreed.swarm);
   if (config.has_swarm && !same_settings(own, agreed.swarm)) {
     throw std::runtime_error(fmt::format(
         "the state folder {} belongs to another swarm than the config:\n{}\n(Here: the config; there: the folder.) "

@@ -13,6 +13,9 @@
 
 namespace starling {
 
+// `own` with what the settings that a swarm began with say where it leaves the choice, or where only the end differs.
+SwarmConfig as_agreed(SwarmConfig own, const SwarmConfig& agreed);
+
 class AgreedSwarm {
  public:
   // The signature of the swarm's key for a text that this agent brings; empty: the swarm is open, or it has none.

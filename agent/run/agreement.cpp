@@ -65,7 +65,9 @@ Agreement look_at_agreement(const Membership& membership, const Projection& own,
   Agreement found;
   std::array<double, kProjectionBuckets> sum{};
   std::copy(own.begin(), own.end(), sum.begin());
+  found.others.reserve(membership.alive_count());
   size_t known = 1;
+  const PeerRecord *unknown = nullptr, *farthest = nullptr;
   membership.visit_alive([&](const Member& member) {
     const MemberMeta& meta = member.record.meta;
     if (!has_a_model_that_counts(member, counts)) return;
@@ -76,7 +78,7 @@ Agreement look_at_agreement(const Membership& membership, const Projection& own,
     }
     if (!told) {
       ++found.unknown;
-      found.unknown_name = print_name(member.record);
+      unknown = &member.record;
       return;
     }
     for (size_t b = 0; b < kProjectionBuckets; ++b) sum[b] += static_cast<double>(meta.projection[b]);
@@ -84,8 +86,10 @@ Agreement look_at_agreement(const Membership& membership, const Projection& own,
     const double distance = *told;
     if (found.farthest && distance <= *found.farthest) return;
     found.farthest = distance;
-    found.farthest_name = print_name(member.record);
+    farthest = &member.record;
   });
+  if (unknown != nullptr) found.unknown_name = print_name(*unknown);
+  if (farthest != nullptr) found.farthest_name = print_name(*farthest);
   if (known == 1) return found;
   Projection mean;
   for (size_t b = 0; b < kProjectionBuckets; ++b) mean[b] = static_cast<float>(sum[b] / static_cast<double>(known));

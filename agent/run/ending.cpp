@@ -17,7 +17,8 @@ constexpr Duration kNewsPatience = std::chrono::seconds(1);
 
 }  // namespace
 
-void Ending::begin_settling() {
+void Ending::begin_settling(bool left_behind) {
+  left_behind_ = left_behind;
   settling_.begin(clock_.now());
   began_ = clock_.now();
   replaced_ = {};
@@ -60,7 +61,9 @@ std::optional<OthersModel> Ending::model_of_others() const {
 }
 
 std::optional<Far> Ending::far() {
-  const std::optional<Agreement> now = far_factor_ == 0 ? std::nullopt : agreement();
+  std::optional<Agreement> now = std::exchange(agreement_now_, std::nullopt);
+  if (far_factor_ == 0) return far_;
+  if (!now) now = agreement();
   if (!now) return far_;
   const double rms = sharing_.params_rms();
   if (!far_) {  // later, those that agree already would take one that comes late for far
@@ -68,9 +71,8 @@ std::optional<Far> Ending::far() {
     if (far) far_ = {.first = *far * rms, .last = settling_.final_distance() * rms};
   }
   if (far_) {
-    std::vector<Apart> others = now->others;
-    for (Apart& other : others) other.distance *= kMayBeFarther * rms;
-    far_->others = std::make_shared<const std::vector<Apart>>(std::move(others));
+    for (Apart& other : now->others) other.distance *= kMayBeFarther * rms;
+    far_->others = std::make_shared<const std::vector<Apart>>(std::move(now->others));
   }
   return far_;
 }
@@ -90,13 +92,14 @@ bool Ending::lies_near(const MemberMeta& meta) const {
 // One with a model of its own that does not answer, but may yet. It counts until it is given up; empty: there is none.
 std::string Ending::one_suspected() const {
   const Counts counts = counting();
-  for (const Member& member : membership_.all()) {
+  const PeerRecord* suspected = nullptr;
+  membership_.visit_all([&](const Member& member) {
     const MemberMeta& meta = member.record.meta;
-    if (member.state != MemberState::kSuspect || !holds_model(meta) || !counts(member)) continue;
-    if (meta.pause != Pause::kNone) continue;
-    if (!has_finished(meta) || !lies_near(meta)) return print_name(member.record);
-  }
-  return "";
+    if (suspected || member.state != MemberState::kSuspect || !holds_model(meta) || !counts(member)) return;
+    if (meta.pause != Pause::kNone || (has_finished(meta) && lies_near(meta))) return;
+    suspected = &member.record;
+  });
+  return suspected ? print_name(*suspected) : "";
 }
 
 // Members that start together may be as far as this when the first of them ends.
@@ -110,20 +113,21 @@ bool Ending::others_join() const {
   return found;
 }
 
-bool Ending::agreed(const LostMembers::Missed& missed) const {
+bool Ending::agreed(const LostMembers::Missed& missed) {
   if (clock_.now() < replaced_ + kNewsPatience) return false;  // older records may tell of models before that
   const SwarmClock::Tally others = swarm_clock_.tally(counting());
   if (others.to_train > 0) return false;  // their steps move the mean
   if (sharing_.holds_replica()) {
     if (!sharing_.agreed(others.taking_part)) return false;
   } else {
-    const std::optional<Agreement> now = agreement();
-    if (!now || !settling_.agreed(*now)) return false;
+    agreement_now_ = agreement();
+    if (!agreement_now_ || !settling_.agreed(*agreement_now_)) return false;
   }
   return missed.joining + missed.unknown == 0 && one_suspected().empty();
 }
 
 bool Ending::settling_ended() {
+  agreement_now_.reset();
   if (settling_over_ && !sharing_.holds_replica()) return true;  // a log may still grow by an entry of others
   const SwarmClock::Tally tally = swarm_clock_.tally(counting());
   const size_t others = tally.ended + tally.to_train;
@@ -135,7 +139,10 @@ bool Ending::settling_ended() {
   if (!lone && !agrees && !settling_.overdue(clock_.now(), others)) return false;
   const bool before = std::exchange(settling_over_, true);
   if (took_final_) settled_ = true;
-  if (lone || nobody) return true;
+  if (lone || nobody) {
+    if (left_behind_ && !settled_) settled_ = false;
+    return true;
+  }
   settled_ = agrees && missed.dead == 0;
   if (!*settled_ && !before) spdlog::warn("the models do not agree: {}", print_disagreement(missed));
   return true;

@@ -36,11 +36,15 @@ class Ending {
         clock_(clock),
         given_up_(membership, std::move(find_path)) {}
 
-  void begin_settling();
+  // `left_behind`: the others ended without this agent, and their model is not here.
+  void begin_settling(bool left_behind);
   // The run has become longer, so steps follow. False: too late, since this agent begins no exchange any more.
   [[nodiscard]] bool resume_training();
-  void params_replaced() { replaced_ = clock_.now(); }  // while settling, and not by exchanges
-  void on_member(const MemberEvent& event);             // every one, since the agent takes steps
+  void params_replaced() {  // by others' while settling, and not by exchanges
+    replaced_ = clock_.now();
+    left_behind_ = false;
+  }
+  void on_member(const MemberEvent& event);  // every one, since the agent takes steps
   // While settling in pairs: what does not count, as Snapshot says. nullopt: not known yet, or all counts.
   std::optional<Far> far();
   bool settling_ended();  // the models agree, or it took too long
@@ -66,8 +70,8 @@ class Ending {
   bool others_join() const;
   bool may_take_others() const;
   bool exchanges_ended(Duration patience);
-  bool agreed(const LostMembers::Missed& missed) const;  // with all that are here, or may come back
-  bool lies_near(const MemberMeta& meta) const;          // its model, as it told last
+  bool agreed(const LostMembers::Missed& missed);  // with all that are here, or may come back
+  bool lies_near(const MemberMeta& meta) const;    // its model, as it told last
   std::string one_suspected() const;
   std::string print_disagreement(const LostMembers::Missed& missed) const;
 
@@ -82,10 +86,11 @@ class Ending {
   LostMembers given_up_;
   TimePoint began_;  // to settle
   TimePoint replaced_;
-  std::optional<Far> far_;  // since settling began
+  std::optional<Far> far_;                  // since settling began
+  std::optional<Agreement> agreement_now_;  // at this boundary
   std::optional<TimePoint> patience_until_;
   bool settling_over_ = false;  // for good: exchanges that are still open may take a while to end
-  bool took_final_ = false;
+  bool took_final_ = false, left_behind_ = false;
   std::optional<bool> settled_;
   bool finished_ = false;
 };

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "agent/run/swarm_clock.h"
@@ -47,7 +48,7 @@ FirstParams::FirstParams(const AgentOptions& options, const AgentParts& parts, A
 
 void FirstParams::restore() {
   struct Found {
-    bool any = false;
+    bool any = false, fits = true;
     Progress progress;
     std::vector<std::byte> memory;
   };
@@ -55,21 +56,38 @@ void FirstParams::restore() {
   parts_.worker.submit(
       [this, found] {
         found->any = keeper_.restore(&found->progress, trainer_, &found->memory);
-        if (!found->any || model_.load(found->memory)) return;
-        spdlog::warn("the saved state of the codec has another layout; the codec starts without it");
+        found->fits = !found->any || model_.load(found->memory);
       },
-      [this, found] { restored(found->any ? &found->progress : nullptr); });
+      [this, found] {
+        if (!found->fits && !given_up_) refuse_to_lose(found->progress);
+        restored(found->any ? &found->progress : nullptr);
+      });
+}
+
+// Params that no log makes would give way to the genesis, and the next checkpoints to what follows from that.
+void FirstParams::refuse_to_lose(const Progress& progress) const {
+  if (!model_.begins_from_genesis()) {
+    spdlog::warn("the saved state of the codec has another layout; the codec starts without it");
+    return;
+  }
+  throw std::runtime_error(fmt::format(
+      "the checkpoint of step {} in {} lacks what the swarm's updates say of its model: it is damaged, or of another "
+      "version. Nothing was changed. Name a new folder (--state) to take the model of a member; starling export reads "
+      "this one",
+      progress.steps, options_.config.agent.state));
 }
 
 void FirstParams::restored(const Progress* own) {
   if (given_up_) return;
   resumable_ = own != nullptr;
+  const bool can_fetch = swarm_trains() && !model_.begins_from_genesis();
   if (const uint64_t rounds = own ? outdated_by(*own) : 0) {
     spdlog::info("this agent was away for {} rounds: it takes the model of a member", rounds);
     begin_fetch();
-  } else if (own) {
+  } else if (own && (own->steps > 0 || deserted_ || !can_fetch)) {
+    warn_of_lead(*own);
     begin_(*own, "resumed");
-  } else if (swarm_trains() && !model_.begins_from_genesis()) {
+  } else if (can_fetch) {
     begin_fetch();
   } else {
     draw();
@@ -112,17 +130,35 @@ void FirstParams::drawn() {
 // Most are far ahead, and two at least: what a member alone made meanwhile knows its own data only. A member that is
 // merely slow was as far behind before it left.
 uint64_t FirstParams::outdated_by(const Progress& own) const {
-  if (deserted_ || model_.begins_from_genesis()) return 0;
+  size_t others = 0;
+  const std::vector<const PeerRecord*> ahead = far_ahead(own, &others);
+  if (ahead.size() < 2 || 2 * ahead.size() <= others) return 0;
+  uint64_t least = UINT64_MAX;
+  for (const PeerRecord* agent : ahead) least = std::min(least, agent->meta.round - own.round);
+  return least;
+}
+
+std::vector<const PeerRecord*> FirstParams::far_ahead(const Progress& own, size_t* others) const {
+  std::vector<const PeerRecord*> ahead;
+  if (deserted_ || model_.begins_from_genesis()) return ahead;
   const uint64_t lag = options_.known.behind + kOutdated;
-  const std::vector<const PeerRecord*> others =
-      agents_taking_part(router_.membership(), counting(born_, parts_.clock.now()));
-  std::vector<uint64_t> leads;
-  for (const PeerRecord* agent : others) {
+  for (const PeerRecord* agent : agents_taking_part(router_.membership(), counting(born_, parts_.clock.now()))) {
+    ++*others;
     const uint64_t round = agent->meta.round;
-    if (round > own.round && round - own.round > lag) leads.push_back(round - own.round);
+    if (round > own.round && round - own.round > lag) ahead.push_back(agent);
   }
-  if (leads.size() < 2 || 2 * leads.size() <= others.size()) return 0;
-  return *std::min_element(leads.begin(), leads.end());
+  return ahead;
+}
+
+// Which of the two models is the better one its owner alone may know.
+void FirstParams::warn_of_lead(const Progress& own) const {
+  size_t others = 0;
+  const std::vector<const PeerRecord*> ahead = far_ahead(own, &others);
+  if (ahead.empty()) return;
+  spdlog::warn(
+      "this agent goes on from step {}, and {} is at step {}: their models are mixed. To take that one instead, end "
+      "this agent and start it with a new folder (--state)",
+      own.steps, print_name(*ahead.front()), ahead.front()->meta.steps);
 }
 
 // An agent that adopted its settings joins any member that trains, even if that member's record shows no step yet.

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/observe/events.h"
 #include "agent/run/agreed_swarm.h"
@@ -40,9 +41,12 @@ class FirstParams {
  private:
   void restore();
   void restored(const Progress* own);  // null: there is no checkpoint
+  void refuse_to_lose(const Progress& progress) const;
   void draw();
   void drawn();
-  uint64_t outdated_by(const Progress& own) const;  // rounds; 0: it is not outdated
+  uint64_t outdated_by(const Progress& own) const;                                      // rounds; 0: it is not outdated
+  std::vector<const PeerRecord*> far_ahead(const Progress& own, size_t* others) const;  // of so many that take part
+  void warn_of_lead(const Progress& own) const;
   bool swarm_trains() const;
   Progress median_progress() const;  // of the members that train
   Progress believable(Progress claimed) const;

@@ -14,8 +14,8 @@
 namespace starling {
 namespace {
 
-constexpr Duration kTwinPatience = std::chrono::seconds(1);     // for an answer of another process of this agent
-constexpr Duration kContactPatience = std::chrono::seconds(3);  // then an agent with a genesis begins alone
+constexpr Duration kCompanyPatience = std::chrono::seconds(30);  // of one whose last peer is gone
+constexpr Duration kContactPatience = std::chrono::seconds(3);   // then an agent with a genesis begins alone
 
 // Of a text that a member answered with; empty: none.
 std::string settings_problem(const TrustConfig& own, const std::string& text, const std::string& signature) {
@@ -122,7 +122,7 @@ void JoinPhase::look_at_contact() {
       spdlog::warn(
           "{} of {} members that this agent trained with are back after {}: this agent {}. It keeps its last "
           "checkpoint that was made together, and asks on",
-          returned().here, options_.known.members.size(), print_duration(patience),
+          returned().here, together(), print_duration(patience),
           seeds_.alone() ? "trains alone now" : "begins with those");
     }
     contact_answered();
@@ -132,13 +132,14 @@ void JoinPhase::look_at_contact() {
     return;
   } else if (waits) {
     say_waiting(fmt::format(
-        "{} of {} members that this agent trained with are back; it asks {}. A model that one trains alone forgets "
-        "what it had of the others, so it waits up to {} for {}, or for one that trains (--alone: not to wait)",
-        returned().here, options_.known.members.size(), contact.tried(), print_duration(patience), majority()));
+        "{} of {} members that this agent trained with are back. A model that one trains alone forgets what it had of "
+        "the others, so it waits up to {} for {}, or for one that trains (--alone: not to wait): {}",
+        returned().here, together(), print_duration(patience), majority(),
+        answered ? "it asks " + contact.tried() : contact.waiting_for()));
   } else if (trainer_ && (options_.has_model || (!contact.closed() && swarm_.genesis_problem().empty()))) {
     if (const size_t here = returned().here; here > 0) {
-      spdlog::info("{} of {} members that this agent trained with are back: it goes on", here,
-                   options_.known.members.size());
+      spdlog::info("{} of {} members that this agent trained with are back: it goes on", std::min(here, together()),
+                   together());
     } else {
       spdlog::warn("no answer yet ({}); this agent begins alone, and keeps asking", contact.waiting_for());
     }
@@ -152,15 +153,18 @@ void JoinPhase::look_at_contact() {
 // meanwhile loses what it had of the others. Two halves that go on apart end with two models, so most wait for each
 // other.
 bool JoinPhase::misses_peers() const {
-  if (!trainer_ || options_.known.finished) return false;
+  const bool ended = options_.known.finished && options_.raised_stop <= options_.known.finished_at;
+  if (!trainer_ || ended) return false;
   const Returned others = returned();
   return others.here < majority() && !others.trains;
 }
 
-size_t JoinPhase::majority() const {
-  if (options_.known.members.empty()) return 0;
-  return std::max<size_t>(1, (options_.known.together + 1) / 2);
+// Of those known, older ones may be gone for good.
+size_t JoinPhase::together() const {
+  return options_.known.members.empty() ? 0 : std::max<size_t>(1, options_.known.together);
 }
+
+size_t JoinPhase::majority() const { return (together() + 1) / 2; }
 
 // A registry may still name members that died.
 JoinPhase::Returned JoinPhase::returned() const {
@@ -208,7 +212,7 @@ void JoinPhase::begin(const Progress& from, const char* how) {
 void JoinPhase::tick() {
   switch (stage_) {
     case Stage::kContacting:
-      if (router_.twins().twin() || (router_.twins().asking() && seeds_.lasted() < kTwinPatience)) break;
+      if (!router_.twins().may_join()) break;
       seeds_.tick();
       look_at_contact();
       break;
@@ -230,11 +234,25 @@ void JoinPhase::tick() {
 // Two agents that began alone, each with a config of its own, find out only now that they are two swarms.
 void JoinPhase::look_at_seeds() {
   const std::string trouble = seeds_.trouble();
-  if (trouble.empty() || swarm_.trains_alone()) return;
+  if (swarm_.trains_alone()) return;
+  if (trouble.empty()) return look_at_company();
   if (seeds_.refused() && !hooks_.exchanged()) {
     throw std::runtime_error("this agent is alone so far, and all members refuse it:\n" + trouble);
   }
   trouble_.say(trouble);
+}
+
+void JoinPhase::look_at_company() {
+  const TimePoint now = parts_.clock.now();
+  if (!seeds_.alone() || !hooks_.exchanged()) {
+    alone_since_.reset();
+  } else if (!alone_since_) {
+    alone_since_ = now;
+  } else if (now - *alone_since_ >= kCompanyPatience) {
+    trouble_.say(
+        "this agent is alone: all that it trained with have left or are gone. What it learns now, it learns without "
+        "their data: start them again, or end this agent with Ctrl-C");
+  }
 }
 
 void JoinPhase::give_up() {
@@ -243,6 +261,7 @@ void JoinPhase::give_up() {
 }
 
 TimePoint JoinPhase::next_deadline() const {
+  if (stage_ == Stage::kContacting && !router_.twins().may_join()) return TimePoint::max();
   const TimePoint next = seeds_.next_deadline(stage_ == Stage::kEntered || stage_ == Stage::kContacting);
   return stage_ == Stage::kChoosingParams ? std::min(next, first_->next_deadline()) : next;
 }

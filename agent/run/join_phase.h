@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/observe/trouble_notice.h"
@@ -64,9 +65,12 @@ class JoinPhase {
     bool trains = false;  // one of them does, or has
   };
   Returned returned() const;
-  size_t majority() const;  // of the members that lived last, with this agent: so many others. 0: there were none
+  // Members that this agent expects back: those that lived last beside it, or one if it knows older ones alone.
+  size_t together() const;
+  size_t majority() const;  // of these and this agent: so many others
   bool misses_peers() const;
   void look_at_seeds();  // once this agent trains
+  void look_at_company();
 
   const AgentOptions options_;
   const AgentParts parts_;
@@ -83,6 +87,7 @@ class JoinPhase {
   std::unique_ptr<FirstParams> first_;
   Stage stage_ = Stage::kMakingTrainer;
   TimePoint born_;
+  std::optional<TimePoint> alone_since_;  // after exchanges with others
 };
 
 }  // namespace starling

@@ -34,6 +34,7 @@ struct AgentOptions {
                                 // that means something else, construction throws
   KnownMembers known;           // of an earlier life in that folder
   bool has_model = false;       // a checkpoint lies there: this agent needs no genesis
+  Progress progress{};          // of the newest one
   uint64_t raised_stop = 0;     // what the run was raised to in an earlier life, or is by this start; 0: not at all
   uint64_t rng_seed = 1;        // of this agent's own choices: partners, probes, back-off
   uint64_t secret = 0;          // as in RouterOptions

@@ -4,6 +4,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "agent/report/format.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -279,13 +280,14 @@ void Rounds::end(Ending::Reason reason) {
 
 void Rounds::begin_settling() {
   phase_ = Phase::kSettling;
-  ending_.begin_settling();
+  const bool left_behind = steps_.run_ended() && !holds_final_;
+  ending_.begin_settling(left_behind);
   if (!late_) {
     late_ = ending_.model_of_most();
     const double near = kLateWithin * ending_.settling().final_distance() * sharing_.params_rms();
     if (late_ && projected_distance(late_->theirs, late_->own) <= near) late_.reset();
   }
-  if (steps_.run_ended() && !holds_final_) {
+  if (left_behind) {
     spdlog::warn(
         "the others ended the run while this agent's loop paused, and their model is not here: this agent ends with "
         "its own unless some of them are still there; take the model of another member");
@@ -347,6 +349,11 @@ void Rounds::became_sick(const std::string& reason) {
   sampler_.settle(false);
   state_ = State::kWorking;
   sickness_.go_back_then(reason, progress().steps, [this](const Progress& to) {
+    if (!sharing_.holds_replica()) {
+      spdlog::warn(
+          "this agent goes on from step {}, without the {} after it; a shorter agent.checkpoint.every loses fewer",
+          to.steps, print_count(progress().steps - to.steps, "step"));
+    }
     steps_.go_back(sharing_.holds_replica() ? progress() : to);
     begin_steps(local_steps_);
   });

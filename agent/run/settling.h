@@ -3,7 +3,8 @@
 // An agent ends when every other model lies within kBall of the final distance of its own, as the records tell. Records
 // may be old: exchanges without steps leave no model outside a ball that held all at one moment. Those of different
 // moments can deceive, where one far model has met another in between; that was not seen to matter in simulation. By an
-// estimate from 16 buckets, .75 of a distance ends once in a thousand times too early at 1.5 times the distance.
+// estimate from 16 buckets, a quarter of a distance ends once in a thousand times too early, at half of it. The rms of
+// all params is that of the largest ones: at the whole distance small tensors may still differ by their own size.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +59,7 @@ class Settling {
   }
 
  private:
-  static constexpr double kBall = 0.75;
+  static constexpr double kBall = 0.25;
   static constexpr Duration kPerMember = std::chrono::milliseconds(20);
 
   double final_distance_;

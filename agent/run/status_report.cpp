@@ -65,7 +65,7 @@ AgentStatus agent_status(Phase phase, const SwarmConfig* swarm, const Rounds* ro
   if (rounds) report_rounds(*rounds, status);
   if (exchange) status.blocks = exchange->status().block_tally;
   report_rooms(rooms, router.membership(), status);
-  if (swarm) status.drift = pair_drift(*swarm, {"", status.pairs, status.steps_taken}, status.peers + 1);
+  if (swarm) status.drift = pair_drift(*swarm, {"", rooms.pairs_in_training, status.steps_taken}, status.peers + 1);
   return status;
 }
 
@@ -84,6 +84,7 @@ MemberMeta agent_meta(const std::string& name, Phase phase, const Rounds* rounds
   meta.accuracy = finite(rounds->accuracy(), -1);
   meta.test_loss = finite(rounds->test_loss(), -1);
   meta.pause = rounds->pause();
+  meta.unsaved = !rounds->save_error().empty();
   meta.done = count(rounds->tally().completed());
   meta.failed = count(rounds->tally().failed);
   meta.distance = finite(rounds->relative_distance(), -1);

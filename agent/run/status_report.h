@@ -17,6 +17,7 @@ namespace starling {
 // The figures of the rooms that an agent's exchange is made of; zeros of the others.
 struct RoomStatus {
   PairsStatus pairs;
+  PairwiseCounters pairs_in_training;  // until the agent settled: those of settling have no steps between them
   GroupCounters group;
   UpdatesStatus updates;
 };

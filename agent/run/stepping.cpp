@@ -50,7 +50,7 @@ void Stepping::go_back(const Progress& to) {
 // the end lies, unless no other trains any more and this agent was away. One that ended at an earlier stop has not
 // heard yet that the run is longer.
 void Stepping::look_at_swarm() {
-  swarm_steps_ = swarm_clock_.steps(progress_.steps, pace_.steps_per_s());
+  swarm_steps_ = swarm_clock_.steps(progress_.steps, pace_.steps_per_s(), in_step_);
   if (in_step_) swarm_steps_ = std::max(swarm_steps_, progress_.steps);
   if (run_ended_ || stop_after_ <= ended_at_) swarm_steps_ = std::max(swarm_steps_, stop_after_);
   if (!in_step_ || stop_after_ == 0) return;
@@ -130,7 +130,8 @@ void Stepping::watch_loss() {
   const bool beginning = first_step_ > 0 && rounds_taken_ < kRoundsToJudge;
   if (!first_loss_ || beginning) first_loss_ = std::max(first_loss_, loss_);
   ++rounds_taken_;
-  rounds_above_ = *loss_ > kDiverged * *first_loss_ ? rounds_above_ + 1 : 0;
+  const bool above = *first_loss_ > 0 && *loss_ > kDiverged * *first_loss_;  // a likelihood may begin below 0
+  rounds_above_ = above ? rounds_above_ + 1 : 0;
   if (rounds_above_ > kRoundsToJudge) ++rounds_diverging_;
 }
 

@@ -10,6 +10,7 @@ namespace starling {
 namespace {
 
 constexpr double kProgressMax = 4;                         // of a member, in units of the own or the median one
+constexpr double kOverdue = 1.5;                           // of the own steps between a member's last two tellings
 constexpr Duration kRateWindow = std::chrono::seconds(5);  // a forged record is refuted sooner
 constexpr Duration kFounding = std::chrono::seconds(10);   // who is met so early is no newer than this agent
 constexpr Duration kKnownAfter = std::chrono::minutes(1);
@@ -57,6 +58,24 @@ std::vector<const PeerRecord*> agents_taking_part(const Membership& membership, 
   return agents;
 }
 
+// Of a member that trains: the steps it has taken since it told of some, by its pace between the last two times. None
+// before: it may not have begun. One that stands still tells nothing new, so this ends soon after the next record is
+// due. One that settles has seen the end of the run, maybe some steps too early, and holds nobody back.
+double SwarmClock::steps_since(const PeerRecord& agent, Claim& claim) const {
+  const auto own = static_cast<double>(own_steps_), theirs = static_cast<double>(agent.meta.steps);
+  if (theirs != claim.told) {
+    const double between = own - claim.own_then;
+    if (claim.told >= 0 && between > 0) {
+      claim.own_between = between;
+      claim.pace = std::clamp((theirs - claim.told) / between, 0.0, kProgressMax);
+    }
+    claim.told = theirs;
+    claim.own_then = own;
+  }
+  if (!is_to_train(agent.meta)) return std::max(0.0, own - theirs);
+  return claim.pace * std::clamp(own - claim.own_then, 0.0, kOverdue * claim.own_between);
+}
+
 SwarmClock::Claim& SwarmClock::look_at(const PeerRecord& agent, size_t& next) {
   while (next < claims_.size() && claims_[next].peer < agent.id) ++next;
   if (next == claims_.size() || claims_[next].peer != agent.id) {
@@ -94,7 +113,7 @@ double SwarmClock::progress_ratio(double own_steps_per_s) const {
   return std::clamp(median(std::move(rates)) / own_steps_per_s, 1.0, kRateRatioMax);
 }
 
-uint64_t SwarmClock::steps(uint64_t own_steps, double own_steps_per_s) {
+uint64_t SwarmClock::steps(uint64_t own_steps, double own_steps_per_s, bool in_step) {
   const TimePoint now = clock_.now();
   if (!std::exchange(begun_, true)) {
     began_ = window_began_ = now;
@@ -114,7 +133,8 @@ uint64_t SwarmClock::steps(uint64_t own_steps, double own_steps_per_s) {
     const auto rate = static_cast<double>(agent.meta.steps_per_s);
     claim.least_rate = claim.least_rate == 0 ? rate : std::min(claim.least_rate, rate);
     if (new_window) claim.rate = std::exchange(claim.least_rate, 0);
-    claim.counted = std::min(static_cast<double>(agent.meta.steps), claim.counted + most);
+    const double since = in_step ? 0 : steps_since(agent, claim);
+    claim.counted = std::min(static_cast<double>(agent.meta.steps) + since, claim.counted + most);
     steps.push_back(static_cast<uint64_t>(claim.counted));
   });
   std::erase_if(claims_, [&](const Row& row) { return now - row.claim.last > kForgottenAfter; });
@@ -140,6 +160,7 @@ double SwarmClock::median_rate(double own_steps_per_s) const {
 
 SwarmClock::Tally SwarmClock::tally(const Counts& counts) const {
   Tally found;
+  const PeerRecord* to_train = nullptr;
   membership_.visit_alive([&](const Member& member) {
     const MemberMeta& meta = member.record.meta;
     if (!counts(member)) return;
@@ -149,8 +170,9 @@ SwarmClock::Tally SwarmClock::tally(const Counts& counts) const {
     found.miss_the_end += meta.role == Role::kAgent && meta.pause == Pause::kPaused;
     if (!is_to_train(meta)) return;
     ++found.to_train;
-    found.one_to_train = print_name(member.record);
+    to_train = &member.record;
   });
+  if (to_train != nullptr) found.one_to_train = print_name(*to_train);
   return found;
 }
 

@@ -37,7 +37,9 @@ class SwarmClock {
   // Median steps over this agent and the proven ones that take part; never runs backwards. What a member claims first
   // counts at most as the clock. Later claims count at most as four times this agent's own progress, or that of the
   // median member that is known for long. Alone, or with a slower one: the slower one's.
-  uint64_t steps(uint64_t own_steps, double own_steps_per_s);
+  // Records are old by up to seconds, so a member's steps since then are reckoned from its pace beside the own one; not
+  // where all take the same rounds (`in_step`).
+  uint64_t steps(uint64_t own_steps, double own_steps_per_s, bool in_step = false);
   void paused(double steps) { paused_ += steps; }  // so many more this agent would have taken without a pause
   // Over this agent and those that it has known for a while: any number of newcomers may claim what they like, and one
   // agent's mass must not move away from the others'. Until steps() is called, all that are proven count.
@@ -59,10 +61,13 @@ class SwarmClock {
   // What this agent makes of one process of a member.
   struct Claim {
     uint64_t generation = 0;
-    TimePoint first;                  // seen
-    double counted = 0;               // steps
-    double rate = 0, least_rate = 0;  // steps a second: the least of the last window, and of this one so far
-    TimePoint last;                   // seen
+    TimePoint first;                   // seen
+    double counted = 0;                // steps
+    double rate = 0, least_rate = 0;   // steps a second: the least of the last window, and of this one so far
+    double told = -1;                  // steps, by the last record that told others; negative: none did
+    double own_then = 0;               // this agent's, when that came
+    double own_between = 0, pace = 0;  // and since the one before; its steps for one of these. 0: not known
+    TimePoint last;                    // seen
   };
   struct Row {
     PeerId peer;
@@ -70,6 +75,7 @@ class SwarmClock {
   };
   // The agent's own, from the row `next` on, to which it moves that.
   Claim& look_at(const PeerRecord& agent, size_t& next);
+  double steps_since(const PeerRecord& agent, Claim& claim) const;
   bool known(const Claim& claim) const;  // met at the start, or for long
   void visit_known(const std::function<void(const PeerRecord&)>& visit) const;
   double progress_ratio(double own_steps_per_s) const;  // of a member's progress that counts, to the own one

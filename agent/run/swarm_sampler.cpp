@@ -87,16 +87,18 @@ bool SwarmSampler::pauses(const PeerId& peer) const {
 
 std::optional<PeerId> SwarmSampler::choose_among(const std::vector<PeerId>& peers) {
   const TimePoint now = clock_.now();
-  std::vector<PeerId> free;
+  uint64_t longest_ago = UINT64_MAX;
+  std::vector<PeerId> met_then;
   for (const PeerId& peer : peers) {
     const auto avoided = avoid_until_.find(peer);
-    if (avoided == avoid_until_.end() || now >= avoided->second) free.push_back(peer);
+    if (avoided != avoid_until_.end() && now < avoided->second) continue;
+    const uint64_t met = last_met(peer);
+    if (met < longest_ago) met_then.clear();
+    longest_ago = std::min(longest_ago, met);
+    if (met == longest_ago) met_then.push_back(peer);
   }
-  if (free.empty()) return std::nullopt;
-  uint64_t longest_ago = UINT64_MAX;
-  for (const PeerId& peer : free) longest_ago = std::min(longest_ago, last_met(peer));
-  std::erase_if(free, [&](const PeerId& peer) { return last_met(peer) > longest_ago; });
-  return free[rng_.below(static_cast<uint32_t>(free.size()))];
+  if (met_then.empty()) return std::nullopt;
+  return met_then[rng_.below(static_cast<uint32_t>(met_then.size()))];
 }
 
 // A newcomer counts as met at a random one of the last meetings. As one never met, it would be asked by all at once.

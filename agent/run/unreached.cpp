@@ -41,6 +41,12 @@ void Unreached::look() {
 std::string Unreached::describe(const Member& member) const {
   const Endpoint& own = membership_.self().endpoint;
   const Endpoint& there = member.record.endpoint;
+  if (ended_(member.record.id)) {
+    return fmt::format(
+        "the membership of agent {} has expired, so nobody takes anything of it. Ask the holder of the swarm's key for "
+        "the ticket of `starling admit {}`, and write it into the file `ticket` of that agent's state folder",
+        print_name(member.record), member.record.id.hex());
+  }
   const PathFound found = find_path_(there);
   if (!found.known) return "";
   if (found.accepts) return "agent " + print_name(member.record) + " at " + describe_no_way_back(there, own);

@@ -1,8 +1,10 @@
 // Names the members that this agent and they cannot reach each other, though others can, or though a connection is
-// taken: with both addresses, and what to open.
+// taken: with both addresses, and what to open. Or that a membership has ended, and how it is renewed.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "agent/observe/trouble_notice.h"
 #include "bootstrap/path_found.h"
@@ -13,9 +15,15 @@ namespace starling {
 
 class Unreached {
  public:
-  // The references outlive the object. Without `find_path` nothing is said.
-  Unreached(const Membership& membership, const Clock& clock, FindPath find_path)
-      : membership_(membership), clock_(clock), find_path_(std::move(find_path)), notice_(clock) {}
+  // The references outlive the object. Without `find_path` nothing is said. `ended`: the member's membership, for which
+  // this agent turns it away.
+  Unreached(const Membership& membership, const Clock& clock, FindPath find_path,
+            std::function<bool(const PeerId& member)> ended)
+      : membership_(membership),
+        clock_(clock),
+        find_path_(std::move(find_path)),
+        ended_(std::move(ended)),
+        notice_(clock) {}
 
   void look();  // about once a second
 
@@ -25,6 +33,7 @@ class Unreached {
   const Membership& membership_;
   const Clock& clock_;
   const FindPath find_path_;
+  const std::function<bool(const PeerId& member)> ended_;
   TroubleNotice notice_;
 };
 

@@ -216,6 +216,13 @@ void CheckpointStore::remove_old(uint64_t swarm_id) {
 
 bool holds_checkpoint(const std::string& folder) { return !list(folder, kSuffix).empty(); }
 
+std::optional<CheckpointMeta> newest_checkpoint_meta(const std::string& folder) {
+  for (const Entry& entry : list(folder, kSuffix)) {
+    if (const auto meta = read_checkpoint_meta(entry.path)) return meta;
+  }
+  return std::nullopt;
+}
+
 bool holds_only_other_swarms(const std::string& folder, uint64_t swarm_id) {
   bool others = false;
   for (const Entry& entry : list(folder, kSuffix)) {

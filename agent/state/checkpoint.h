@@ -100,7 +100,8 @@ class CheckpointStore {
   uint64_t next_number_ = 1;  // grows with every attempt: the newest file has the largest
 };
 
-bool holds_checkpoint(const std::string& folder);  // any, whole or damaged
+bool holds_checkpoint(const std::string& folder);                                 // any, whole or damaged
+std::optional<CheckpointMeta> newest_checkpoint_meta(const std::string& folder);  // of those that can be read
 
 // Whether there are checkpoints in the folder, but none of this swarm. Damaged files do not count.
 bool holds_only_other_swarms(const std::string& folder, uint64_t swarm_id);

@@ -1,6 +1,5 @@
 #include "agent/state/file_keeper.h"
 
-#include <cstring>
 #include <memory>
 #include <new>
 #include <optional>
@@ -20,20 +19,16 @@
 namespace starling {
 namespace {
 
+bool fits(uint64_t bytes, uint64_t left) { return left >= bytes + bytes / 4; }
+
 // Throws std::bad_alloc where less than that is left.
 std::unique_ptr<FloatCopy> room(size_t floats, uint64_t left) {
-  const uint64_t bytes = floats * sizeof(float);
-  if (left < bytes + bytes / 4) throw std::bad_alloc();
+  if (!fits(floats * sizeof(float), left)) throw std::bad_alloc();
   return std::make_unique<FloatCopy>(floats);
 }
 
-// The floats themselves where they lie in host memory, else a copy in `staging`.
-std::span<const float> on_host(ConstView view, std::vector<float>& staging) {
-  if (view.space == MemorySpace::kHost) return {view.data, view.count};
-  staging.resize(view.count);
-  copy_to_host(view, staging.data());
-  return staging;
-}
+// Of host memory, to read these there.
+uint64_t bytes_to_copy(ConstView view) { return view.space == MemorySpace::kHost ? 0 : view.count * sizeof(float); }
 
 void report_skipped(const std::string& skipped) {
   spdlog::warn("checkpoint passed over, trying the one before it: {}", skipped);
@@ -59,10 +54,14 @@ CheckpointMeta FileKeeper::meta(const Progress& progress, bool alone) const {
 SaveResult FileKeeper::save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory, bool alone) {
   ++saves_;
   keep_room(nullptr);
-  std::vector<float> params, momentum;
+  const uint64_t copies = bytes_to_copy(trainer.params()) + bytes_to_copy(trainer.momentum()), left = memory_left_();
+  if (!fits(copies, left)) {
+    return {"", fmt::format("to write what lies on the GPU takes {} of host memory, and {} are left; free some",
+                            print_bytes(copies), print_bytes(left))};
+  }
+  const HostValues params(trainer.params()), momentum(trainer.momentum());
   const std::vector<std::byte> state = trainer.save_state();
-  return write(
-      {meta(progress, alone), on_host(trainer.params(), params), on_host(trainer.momentum(), momentum), state, memory});
+  return write({meta(progress, alone), params.all(), momentum.all(), state, memory});
 }
 
 void FileKeeper::make_room(size_t floats) {

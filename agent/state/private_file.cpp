@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -72,9 +73,14 @@ std::optional<std::string> read_private_file(const std::string& path, size_t byt
   }
   struct stat info{};
   if (::fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode)) fail(path, "is no regular file; move it away");
-  std::string text(bytes_max + 1, '\0');
+  // Room for what it holds, and a byte more: a file that grows meanwhile gets more room.
+  std::string text(std::min(static_cast<size_t>(info.st_size), bytes_max) + 1, '\0');
   size_t size = 0;
-  while (size < text.size()) {
+  for (;;) {
+    if (size == text.size()) {
+      if (size > bytes_max) break;
+      text.resize(std::min(2 * size, bytes_max + 1));
+    }
     const ssize_t got = ::read(file.fd(), text.data() + size, text.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(path, "cannot be read: " + std::string(std::strerror(errno)) + "; check the disk");

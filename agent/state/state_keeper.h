@@ -26,7 +26,7 @@ class StateKeeper {
  public:
   virtual ~StateKeeper() = default;
   // Called inside a worker job while the trainer is idle. When it fails, earlier states stay. No path: kept in memory.
-  // `memory` is SharedModel::save(): what the codec and the local rule remember, opaque here. `alone`: no other member
+  // `memory` is ModelMemory::save(), opaque here. `alone`: no other member
   // lives. The newest state that was made together is kept as long as only others of an agent alone follow.
   virtual SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory,
                           bool alone) = 0;
@@ -34,8 +34,8 @@ class StateKeeper {
   // next save() gives it back too, and ends what is being made.
   virtual void make_room(size_t /*floats*/) {}
   // As save(), in two parts: what is saved is copied now. What is returned writes it while steps go on, once, on any
-  // thread, before anything but model() is called here. Null: there is no room for a copy, which save() does without;
-  // `memory` is left as it was.
+  // thread, before anything but model() is called here. Null: there is no room for a copy, which save() does without
+  // but for what lies on a GPU; `memory` is left as it was.
   virtual std::function<SaveResult()> copy_to_save(const Progress&, Trainer&, std::vector<std::byte>& /*memory*/,
                                                    bool /*alone*/) {
     return nullptr;

@@ -1,6 +1,7 @@
 // A member as this agent knows it, the events of membership, and its counters.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "gossip/clock.h"
@@ -10,17 +11,23 @@ namespace starling {
 
 enum class MemberState : uint8_t { kAlive = 0, kSuspect = 1, kDead = 2, kLeft = 3 };  // on the wire
 
-struct Member {
-  PeerRecord record;
+struct alignas(64) Member {  // as a cache line
   MemberState state = MemberState::kAlive;
-  TimePoint since;        // of this state
-  Duration round_trip{};  // smoothed; zero: not measured
-  bool proven = false;    // this process answered with a random number that this agent had sent to it
+  bool proven = false;  // this process answered with a random number that this agent had sent to it
   // This process or an earlier one answered this agent, or, says one that did, that one. Records can be invented.
   bool ever_answered = false;
   uint32_t unanswered = 0;     // pings in a row that it did not answer itself
   TimePoint unanswered_since;  // the first of them
+  TimePoint since;             // of this state
+  Duration round_trip{};       // smoothed; zero: not measured
+  PeerRecord record;
 };
+
+// The first bytes of a Member, up to and with record.meta.steps_per_s: what walks over all members read.
+inline constexpr size_t kHotBytes = 192;
+static_assert(offsetof(Member, record) + offsetof(PeerRecord, meta) + offsetof(MemberMeta, steps_per_s) +
+                  sizeof(MemberMeta::steps_per_s) <=
+              kHotBytes);
 
 // kReaped: the tombstone of a dead member, or of one that left, expired or had to make room.
 enum class MemberEventKind : uint8_t { kJoined, kSuspected, kAliveAgain, kDied, kLeft, kRestarted, kReaped };

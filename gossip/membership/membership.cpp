@@ -200,14 +200,17 @@ std::vector<Member> Membership::alive() const {
   return members;
 }
 
-size_t Membership::alive_count() const {
-  size_t count = 0;
-  visit_alive([&](const Member&) { ++count; });
-  return count;
-}
+size_t Membership::alive_count() const { return impl_->table.alive().size(); }
 
+// Prefetches some members ahead: of many, most lie in no cache.
 void Membership::visit_alive(const std::function<void(const Member&)>& visit) const {
-  for (const Member* member : impl_->table.alive()) visit(*member);
+  constexpr size_t kAhead = 4, kLine = 64;
+  const std::vector<const Member*>& alive = impl_->table.alive();
+  for (size_t i = 0; i < alive.size(); ++i) {
+    const char* later = reinterpret_cast<const char*>(alive[std::min(i + kAhead, alive.size() - 1)]);
+    for (size_t line = 0; line < kHotBytes; line += kLine) __builtin_prefetch(later + line);
+    visit(*alive[i]);
+  }
 }
 
 bool Membership::any_alive(const std::function<bool(const Member&)>& is_one) const {

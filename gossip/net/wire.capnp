@@ -143,6 +143,7 @@ struct PeerRecord {
                             # differ where the shares are alike; about half without a label in common. 0: not known,
                             # or too few samples to tell
   farewell @26 :Bool;       # of a signed record: its owner has left, and makes no newer one in this generation
+  unsaved @27 :Bool;        # its last checkpoint could not be written
 }
 
 # In a swarm with tickets records travel signed, as Data, and not as PeerRecord. A signed record is the Ed25519

@@ -50,6 +50,7 @@ PeerRecord get(wire::PeerRecord::Reader r) {
   const uint8_t pause = r.getPause();
   record.meta.pause = pause > static_cast<uint8_t>(Pause::kHoldsFinal) ? Pause::kPaused : static_cast<Pause>(pause);
   record.meta.labels_hash = r.getLabelsHash();
+  record.meta.unsaved = r.getUnsaved();
   const auto projection = r.getProjection();
   for (unsigned i = 0; i < projection.size() && i <= kProjectionBuckets; ++i) {
     record.meta.projection.push_back(projection[i]);

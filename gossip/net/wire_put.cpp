@@ -52,6 +52,7 @@ void put(wire::PeerRecord::Builder b, const PeerRecord& record) {
   b.setClassesHash(meta.classes_hash);
   b.setPause(static_cast<uint8_t>(meta.pause));
   b.setLabelsHash(meta.labels_hash);
+  b.setUnsaved(meta.unsaved);
   const bool finite =
       std::all_of(meta.projection.begin(), meta.projection.end(), [](float value) { return std::isfinite(value); });
   if (!finite || meta.projection.empty()) return;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/sim/ending_swarm.h"
+#include "tests/support/log_text.h"
 #include "tests/support/seeds.h"
 
 namespace starling {
@@ -31,7 +32,7 @@ class OneGivenUp : public testing::TestWithParam<ExchangeCase> {
     return member ? member->state : MemberState::kDead;
   }
   // All but the last agent say how they ended: not in agreement, and who is missing.
-  static void expect_named(QuadraticSwarm& swarm, const Warned& warned, const std::string& where) {
+  static void expect_named(QuadraticSwarm& swarm, const LogText& warned, const std::string& where) {
     const size_t last = swarm.count() - 1;
     const auto all_others_say = [&] {
       for (size_t a = 0; a < last; ++a) {
@@ -50,7 +51,7 @@ class OneGivenUp : public testing::TestWithParam<ExchangeCase> {
 TEST_P(OneGivenUp, NobodySettlesWithoutOneThatStoodStill) {
   for (const size_t agents : {size_t{2}, size_t{4}}) {
     for (const int after_ms : {-100, 0, 20, 50}) {  // of the moment at which it begins to settle
-      const Warned warned;
+      const LogText warned(spdlog::level::warn);
       QuadraticSwarm swarm(first_seed(), ending_soon(GetParam()), near_links(0));
       add_agents(swarm, agents);
       const size_t last = agents - 1;
@@ -84,7 +85,7 @@ TEST_P(OneGivenUp, OneThatStandsStillJustBeforeTheEndIsNamedOrAgrees) {
     ASSERT_TRUE(swarm.run_until([&] { return said(swarm, 0) && said(swarm, 1) && said(swarm, 2); }, seconds(60)));
     for (size_t a = 0; a < 3; ++a) {
       if (!swarm.agent(a).rounds()->settled().value()) continue;
-      EXPECT_LE(farthest_pair(swarm), 1.5 * config.final_distance) << a << ", " << after_ms << " ms";
+      EXPECT_LE(farthest_pair(swarm), may_be_apart(config)) << a << ", " << after_ms << " ms";
       EXPECT_EQ(state_of(swarm, a, 3), MemberState::kAlive) << a << ", " << after_ms << " ms";
     }
   }
@@ -92,9 +93,12 @@ TEST_P(OneGivenUp, OneThatStandsStillJustBeforeTheEndIsNamedOrAgrees) {
 
 // An agent that is slower than the others notices the end of training late, after it has given up who stood still.
 TEST_P(OneGivenUp, ASlowAgentMissesItToo) {
-  const Warned warned;
+  const LogText warned(spdlog::level::warn);
   SwarmConfig config = ending_soon(GetParam());
-  if (GetParam().updates) config.local_steps = 8;
+  if (GetParam().updates) {
+    config.local_steps = 8;
+    config.stop_after = 60;  // the slow one may take the most of them alone
+  }
   QuadraticSwarm swarm(first_seed(), config, near_links(0));
   add_agents(swarm, 2);
   swarm.add({.step_time = seconds(4)});  // eight steps a round: longer than it takes to give up a member
@@ -127,7 +131,7 @@ TEST_P(OneGivenUp, OneThatIsStartedAgainIsWaitedFor) {
   joins = true;
   ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
   EXPECT_EQ(settled_count(swarm), 4u);
-  EXPECT_LE(farthest_pair(swarm), 1.5 * config.final_distance);
+  EXPECT_LE(farthest_pair(swarm), may_be_apart(config));
 }
 
 // It was no member any more when training ended.

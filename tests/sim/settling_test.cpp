@@ -16,6 +16,7 @@
 
 #include "gossip/rng.h"
 #include "tests/sim/ending_swarm.h"
+#include "tests/support/log_text.h"
 #include "tests/support/seeds.h"
 
 namespace starling {
@@ -40,7 +41,7 @@ TEST_P(Settles, InAgreement) {
     add_agents(swarm, GetParam().agents);
     ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
     EXPECT_EQ(settled_count(swarm), swarm.count()) << "seed " << seed;
-    EXPECT_LE(farthest_pair(swarm), 1.5 * config.final_distance) << "the estimate may be so much too small";
+    EXPECT_LE(farthest_pair(swarm), may_be_apart(config)) << "seed " << seed;
   }
 }
 
@@ -93,7 +94,7 @@ constexpr ExchangeCase kUpdates{.name = "updates", .kind = ExchangeKind::kGroup,
 // that moves no replica: all take the steps up to the new end, and hold one model to the bit.
 TEST(ProlongedUpdates, ARunThatIsProlongedWhileAllTrainEndsWithOneModel) {
   constexpr size_t kAgents = 6;
-  const Warned said(spdlog::level::info);
+  const LogText said;
   for (const uint32_t local_steps : {1u, 20u}) {
     SwarmConfig config = ending_soon(kUpdates);
     config.local_steps = local_steps;
@@ -140,7 +141,7 @@ TEST(ProlongedUpdates, WhoEndsAlreadySaysSoAndTheOthersGoOn) {
   constexpr uint64_t kLonger = 600, kAgents = 3;
   size_t said = 0, all_went_on = 0;
   for (int later_ms = 0; later_ms <= 60; later_ms += 5) {
-    const Warned warned;
+    const LogText warned(spdlog::level::warn);
     QuadraticSwarm swarm(first_seed(), config, near_links(0));
     add_agents(swarm, kAgents);
     ASSERT_TRUE(swarm.run_until(
@@ -188,7 +189,7 @@ TEST_P(SettlesInFragments, InAgreement) {
       add_agents(swarm, agents);
       ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
       EXPECT_EQ(settled_count(swarm), agents) << "seed " << seed;
-      EXPECT_LE(farthest_pair(swarm), 1.5 * config().final_distance) << agents << " agents, seed " << seed;
+      EXPECT_LE(farthest_pair(swarm), may_be_apart(config())) << agents << " agents, seed " << seed;
     }
   }
 }
@@ -217,7 +218,7 @@ TEST_P(SettlesInFragments, InAgreementWithOneThatCameBackFromItsCheckpoint) {
   ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
   EXPECT_EQ(committed.size(), 4u) << "each part was exchanged with it";
   EXPECT_EQ(settled_count(swarm), swarm.count());
-  EXPECT_LE(farthest_pair(swarm), 1.5 * longer.final_distance);
+  EXPECT_LE(farthest_pair(swarm), may_be_apart(longer));
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, SettlesInFragments,
@@ -256,7 +257,7 @@ TEST_P(SettlingConserves, TheMeanOfAllModels) {
   spdlog::set_level(spdlog::level::off);
   SwarmConfig config = config_of(GetParam().exchange);
   config.optimizer.learning_rate = 0;
-  config.stop_after = 250;
+  config.stop_after = 300;
   config.exchange.codec = GetParam().codec;
   double most = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + seed_count(3); ++seed) {
@@ -280,7 +281,7 @@ TEST_P(SettlingConserves, TheMeanOfAllModels) {
     const double apart = farthest_pair(swarm);
     ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
     EXPECT_EQ(settled_count(swarm), swarm.count()) << "seed " << seed;
-    EXPECT_LE(farthest_pair(swarm), 1.5 * config.final_distance);
+    EXPECT_LE(farthest_pair(swarm), may_be_apart(config));
     EXPECT_GT(apart, 0.5) << "nothing to settle";
     std::vector<double> moved = swarm.sum_mass_params(false);
     for (size_t i = 0; i < moved.size(); ++i) moved[i] -= before[i];
@@ -310,7 +311,7 @@ class WhileSettling : public testing::TestWithParam<ConservingCase> {
     swarm.network().set_filter([&](PassingFrame& frame) {
       if (all_settle || !message_is<Propose>(frame.message)) return;
       for (size_t a = 0; a < swarm.count(); ++a) {
-        if (swarm.training(a) && swarm.agent(a).rounds()->progress().steps >= 50) frame.copies.clear();
+        if (swarm.training(a) && swarm.agent(a).rounds()->progress().steps >= 150) frame.copies.clear();
       }
     });
   }
@@ -413,7 +414,7 @@ class OneMember : public testing::TestWithParam<ExchangeCase> {};
 // The others have taken all steps, it answers probes, and never ends the one that it is at.
 TEST_P(OneMember, ThatNeverEndsItsStepIsNamedAndNobodySettled) {
   for (const size_t agents : {size_t{4}, size_t{16}}) {
-    const Warned warned;
+    const LogText warned(spdlog::level::warn);
     QuadraticSwarm swarm(first_seed(), ending_soon(GetParam()), near_links(0));
     add_agents(swarm, agents - 1);
     swarm.add({.step_time = std::chrono::hours(1)});
@@ -460,7 +461,7 @@ TEST_P(OneMember, ThatStandsStillIsWaitedForUntilItIsGivenUp) {
     swarm.pause(stopped, false);
     swarm.run_until([&] { return swarm.agent(stopped).rounds()->settled().has_value(); }, seconds(60));
     // Of all but one: an exchange that was open when it stopped may end after the other's last look.
-    EXPECT_GE(count_near(swarm, stopped, 1.5 * ending_soon(GetParam()).final_distance), agents - 1) << agents;
+    EXPECT_GE(count_near(swarm, stopped, may_be_apart(ending_soon(GetParam()))), agents - 1) << agents;
   }
 }
 

@@ -71,7 +71,7 @@ TEST(EventJson, EveryFieldOfEveryEventComesBack) {
 
 TEST(EventJson, TextOfOthersStaysOneStringOnOneLine) {
   const std::string evil = "a \"quoted\" \\ name\n\x01 and \xff bytes";
-  const std::string line = print_event(1, MemberChanged{"ab", evil, "joined"});
+  const std::string line = print_event(1, MemberChanged{"ab", evil, "joined", "10.0.0.1:7400"});
   EXPECT_EQ(line.find('\n'), std::string::npos);
   const Json json = Json::parse(line);
   EXPECT_EQ(json["name"], "a \"quoted\" \\ name\n\x01 and \xEF\xBF\xBD bytes");

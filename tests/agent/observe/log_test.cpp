@@ -1,43 +1,26 @@
 // The lines that people read of an agent.
 #include "agent/observe/log.h"
 
-#include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include "agent/observe/deadline_watch.h"
 #include "agent/observe/trouble_notice.h"
 #include "agent/observe/waiting_notice.h"
 #include "tests/gossip/membership/membership_support.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/log_text.h"
 
 namespace starling {
 namespace {
 
 class LogTest : public testing::Test {
  protected:
-  LogTest() {
-    const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(text_);
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
-    spdlog::set_pattern("%v");
-    spdlog::set_level(spdlog::level::debug);
-  }
-  ~LogTest() override { spdlog::set_default_logger(before_); }
+  std::string take() { return text_.take(); }
 
-  std::string take() {
-    spdlog::default_logger()->flush();
-    const std::string text = text_.str();
-    text_.str("");
-    return text;
-  }
-
-  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
-  std::ostringstream text_;
+  LogText text_{spdlog::level::debug};
   Log log_;
 };
 

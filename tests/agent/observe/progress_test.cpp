@@ -2,14 +2,12 @@
 #include "agent/observe/progress.h"
 
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <memory>
-#include <sstream>
 #include <string>
 
 #include "tests/support/fake_clock.h"
+#include "tests/support/log_text.h"
 
 namespace starling {
 namespace {
@@ -19,9 +17,6 @@ using std::chrono::seconds;
 class ProgressTest : public testing::Test {
  protected:
   ProgressTest() {
-    const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
-    spdlog::set_pattern("%v");
     unsetenv("TERM");
     line_ = std::make_unique<TerminalLine>();
     log_ = std::make_unique<ProgressLog>(clock_, *line_);
@@ -29,16 +24,9 @@ class ProgressTest : public testing::Test {
     status_.stop_after = 2000;
     status_.peers = 3;
   }
-  ~ProgressTest() override {
-    line_.reset();
-    spdlog::set_default_logger(before_);
-  }
+  ~ProgressTest() override { line_.reset(); }
 
-  std::string take() {
-    const std::string text = text_.str();
-    text_.str("");
-    return text;
-  }
+  std::string take() { return text_.take(); }
   // A second passes with so many steps.
   void step(uint64_t count) {
     clock_.advance(seconds(1));
@@ -48,8 +36,7 @@ class ProgressTest : public testing::Test {
     log_->on(status_);
   }
 
-  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
-  std::ostringstream text_;
+  LogText text_;
   FakeClock clock_;
   AgentStatus status_;
   std::unique_ptr<TerminalLine> line_;

@@ -100,6 +100,8 @@ TEST_F(SwarmStatusTest, TroubleIsSeenInRecords) {
   EXPECT_EQ(trouble(), "slow: the median agent takes 42 steps/s");
   meta(3).distance = 0.2f;
   EXPECT_EQ(trouble(), "its model is far from the others");
+  meta(3).unsaved = true;
+  EXPECT_EQ(trouble(), "its last checkpoint failed: look at its log");
   meta(3).loss = std::numeric_limits<float>::max();
   EXPECT_NE(trouble().find("not finite"), std::string::npos);
 }

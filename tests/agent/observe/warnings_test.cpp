@@ -118,6 +118,15 @@ TEST_F(WarningsTest, AModelLeftOutOnceOrTwiceIsNoTrouble) {
   EXPECT_TRUE(report_for(61).empty());
 }
 
+TEST_F(WarningsTest, NobodyIsNamedWhileAllModelsAreNear) {
+  status_.exchanges.left_out = 30;
+  status_.left_out_last = "carol";
+  status_.spread = 1e-5;
+  EXPECT_TRUE(report_for(61).empty());
+  status_.spread = 0.5;
+  EXPECT_EQ(report_for(61).size(), 1u);
+}
+
 TEST_F(WarningsTest, WhoWasLeftOutIsNamed) {
   status_.exchanges.left_out = 3;
   status_.left_out_last = "carol";

@@ -2,8 +2,6 @@
 #include "agent/run/agent.h"
 
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -11,16 +9,17 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "agent/config/settings.h"
 #include "agent/process/thread_worker.h"
+#include "agent/run/pair_drift.h"
 #include "agent/train/quadratic_trainer.h"
 #include "bootstrap/memory_model.h"
 #include "gossip/sim/virtual_network.h"
 #include "gossip/worker.h"
+#include "tests/support/log_text.h"
 
 namespace starling {
 namespace {
@@ -89,8 +88,12 @@ struct KeptEvents final : Observer {
     if (const auto* status = std::get_if<AgentStatus>(&event)) statuses.push_back(*status);
     if (const auto* changed = std::get_if<MemberChanged>(&event)) changes.push_back(changed->change);
     if (const auto* begins = std::get_if<Joined>(&event)) joined.push_back(begins->how);
-    if (const auto* finish = std::get_if<Finished>(&event)) finished.push_back(finish->reason);
+    if (const auto* finish = std::get_if<Finished>(&event)) {
+      finished.push_back(finish->reason);
+      ended = *finish;
+    }
   }
+  AgentStatus ended;  // as the last of `finished` says
   std::vector<AgentStatus> statuses;
   std::vector<std::string> changes, finished, joined;
 };
@@ -319,29 +322,20 @@ TEST_F(AgentTest, WarnsAtItsStartOfWhatHardlyLearns) {
   Host host(clock_, network_, 1, at_once_);
   host.options.config.swarm.local_steps = 8;
   host.options.config.agent.data.sharding = "labels";
-  std::ostringstream text;
-  const auto before = spdlog::default_logger();
-  spdlog::set_default_logger(
-      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(text)));
+  const LogText log;
   host.start();
   for (int i = 0; i < 300; ++i) {
     advance();
     host.agent->tick();
   }
-  spdlog::set_default_logger(before);
   ASSERT_NE(host.agent->rounds(), nullptr);
-  EXPECT_NE(text.str().find("kind: group"), std::string::npos) << text.str();
+  EXPECT_NE(log.text().find("kind: group"), std::string::npos) << log.text();
 }
 
 // Two members of one swarm with checkpoints, and what the first one wrote down of the second.
 class Return : public AgentTest {
  protected:
-  Return() {
-    first_.options.known.members = {{second_.options.self, second_.options.advertise}};
-    const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(log_);
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
-  }
-  ~Return() override { spdlog::set_default_logger(before_); }
+  Return() { first_.options.known.members = {{second_.options.self, second_.options.advertise}}; }
 
   void run_for(Duration time) {
     for (const TimePoint end = clock_.now() + time; clock_.now() < end;) {
@@ -351,10 +345,9 @@ class Return : public AgentTest {
       }
     }
   }
-  bool said(const std::string& part) const { return log_.str().find(part) != std::string::npos; }
+  bool said(const std::string& part) const { return log_.text().find(part) != std::string::npos; }
 
-  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
-  std::ostringstream log_;
+  LogText log_;
   InlineWorker workers_[2];
   Host first_{clock_, network_, 1, workers_[0]}, second_{clock_, network_, 2, workers_[1]};
 };
@@ -364,10 +357,10 @@ TEST_F(Return, WithoutAnAddressWaitsForAMemberThatItKnew) {
   first_.start();
   run_for(std::chrono::minutes(2));
   EXPECT_EQ(first_.agent->rounds(), nullptr);
-  EXPECT_TRUE(said("0 of 1 members")) << log_.str();
+  EXPECT_TRUE(said("0 of 1 members")) << log_.text();
   second_.start();
   run_for(std::chrono::seconds(10));
-  ASSERT_TRUE(first_.agent->rounds() && second_.agent->rounds()) << log_.str();
+  ASSERT_TRUE(first_.agent->rounds() && second_.agent->rounds()) << log_.text();
   EXPECT_GT(first_.agent->rounds()->tally().done, 0u);
 }
 
@@ -379,10 +372,30 @@ TEST_F(Return, AloneAtLastItTrainsAndIsFoundLater) {
   EXPECT_EQ(first_.agent->rounds(), nullptr);
   run_for(std::chrono::seconds(20));
   ASSERT_NE(first_.agent->rounds(), nullptr);
-  EXPECT_TRUE(said("begins alone")) << log_.str();
+  EXPECT_TRUE(said("begins alone")) << log_.text();
   second_.start();
   run_for(std::chrono::seconds(15));
   EXPECT_GT(first_.agent->rounds()->tally().done, 0u);
+}
+
+// It has a model, though it does not train yet.
+TEST_F(Return, ANewcomerTakesTheModelOfOneThatWaits) {
+  InlineWorker worker;
+  Host newcomer(clock_, network_, 3, worker);
+  newcomer.options.config.agent.bootstrap = {first_.options.advertise};
+  first_.options.progress = {.round = 40, .steps = 40};
+  first_.disk.stored = first_.options.progress;
+  first_.disk.serves = true;
+  first_.start();
+  run_for(std::chrono::seconds(5));
+  ASSERT_EQ(first_.agent->rounds(), nullptr);
+  EXPECT_EQ(first_.agent->meta().steps, 40u);
+  newcomer.start();
+  for (int i = 0; i < 2000; ++i) {
+    run_for(std::chrono::milliseconds(10));
+    newcomer.agent->tick();
+  }
+  EXPECT_EQ(newcomer.events.joined, std::vector<std::string>{"fetched"}) << log_.text();
 }
 
 // It joined a swarm whose first params only that swarm's members can make.
@@ -393,8 +406,44 @@ TEST_F(Return, AloneAtLastItTrainsFromItsCheckpointWithoutAGenesis) {
   first_.disk.stored = Progress{.round = 40, .steps = 40};
   first_.start();
   run_for(std::chrono::seconds(70));
-  ASSERT_NE(first_.agent->rounds(), nullptr) << log_.str();
+  ASSERT_NE(first_.agent->rounds(), nullptr) << log_.text();
   EXPECT_GT(first_.agent->rounds()->progress().steps, 40u);
+}
+
+TEST_F(Return, WhatProlongsTheRunWaitsForTheOthers) {
+  first_.options.known.finished = true;
+  first_.options.known.finished_at = 40;
+  first_.options.raised_stop = 80;
+  first_.disk.stored = Progress{.round = 40, .steps = 40};
+  first_.start();
+  run_for(std::chrono::seconds(30));
+  EXPECT_EQ(first_.agent->rounds(), nullptr);
+  EXPECT_TRUE(said("0 of 1 members")) << log_.text();
+}
+
+TEST_F(Return, OneWhosePeersAreGoneSaysSoAsLongAsItIsAlone) {
+  constexpr const char* kAlone = "this agent is alone: all that it trained with have left or are gone";
+  first_.options.known = {};
+  for (Host* host : {&first_, &second_}) {
+    host->options.config.swarm.stop_after = 0;
+    host->disk.serves = true;
+  }
+  second_.options.config.agent.bootstrap = {first_.options.advertise};
+  first_.start();
+  run_for(std::chrono::seconds(60));
+  EXPECT_FALSE(said(kAlone)) << "none has come yet";
+  second_.start();
+  run_for(std::chrono::seconds(20));
+  ASSERT_GT(first_.agent->rounds()->tally().done, 0u);
+  second_.agent.reset();
+  run_for(std::chrono::seconds(60));
+  EXPECT_TRUE(said(kAlone)) << log_.text();
+  second_.options.generation = 2;
+  second_.start();
+  run_for(std::chrono::seconds(10));
+  (void)log_.take();
+  run_for(std::chrono::minutes(2));
+  EXPECT_FALSE(said(kAlone)) << log_.text();
 }
 
 TEST_F(Return, AfterTheEndOfItsRunNobodyIsWaitedFor) {
@@ -444,10 +493,10 @@ TEST_F(ReturnOfFour, BeginsWhenMostAreBack) {
   hosts_[0]->start();
   run_for(std::chrono::minutes(2));
   EXPECT_EQ(training(), 0u);
-  EXPECT_TRUE(said("1 of 3 members")) << log_.str();
+  EXPECT_TRUE(said("1 of 3 members")) << log_.text();
   hosts_[3]->start();
   run_for(std::chrono::seconds(10));
-  EXPECT_EQ(training(), 3u) << log_.str();
+  EXPECT_EQ(training(), 3u) << log_.text();
   hosts_[1]->start();
   run_for(std::chrono::seconds(5));
   EXPECT_EQ(training(), 4u) << "the others train already";
@@ -460,28 +509,36 @@ TEST_F(ReturnOfFour, HalfOfThemGoOnAfterTheWait) {
   EXPECT_EQ(training(), 0u);
   run_for(std::chrono::seconds(20));
   EXPECT_EQ(training(), 2u) << "the second one sees the first one train";
-  EXPECT_TRUE(said("1 of 3 members that this agent trained with are back after")) << log_.str();
-  EXPECT_TRUE(said("begins with those")) << log_.str();
+  EXPECT_TRUE(said("1 of 3 members that this agent trained with are back after")) << log_.text();
+  EXPECT_TRUE(said("begins with those")) << log_.text();
 }
 
 // Of those that were seen long ago only, one is enough.
 TEST_F(ReturnOfFour, OfMembersThatDidNotLiveLastOneIsEnough) {
   for (const auto& host : hosts_) host->options.known.together = 0;
-  for (int first : {1, 3}) hosts_[first]->start();
+  hosts_[1]->start();
   run_for(std::chrono::seconds(10));
-  EXPECT_EQ(training(), 2u) << log_.str();
+  EXPECT_TRUE(said("0 of 1 members that this agent trained with are back. ")) << log_.text();
+  EXPECT_EQ(training(), 0u) << log_.text();
+  hosts_[3]->start();
+  run_for(std::chrono::seconds(10));
+  EXPECT_EQ(training(), 2u) << log_.text();
 }
 
 // What one made alone meanwhile is no reason, and rounds that a slow member always is behind are none.
 TEST_F(Return, FarBehindTakesTheModelThatOthersMadeTogether) {
   struct Case {
-    uint64_t away, behind;  // rounds
+    uint64_t away, behind;  // rounds; 0: it has taken no step
     size_t others;
     bool fetches;
   };
   uint8_t number = 20;
-  for (const Case& each :
-       {Case{20, 0, 2, false}, {1000, 0, 2, true}, {1000, 0, 1, false}, {1000, 950, 2, false}, {1200, 950, 2, true}}) {
+  for (const Case& each : {Case{20, 0, 2, false},
+                           {1000, 0, 2, true},
+                           {1000, 0, 1, false},
+                           {0, 0, 1, true},
+                           {1000, 950, 2, false},
+                           {1200, 950, 2, true}}) {
     InlineWorker workers[3];
     Host gone(clock_, network_, number++, workers[0]);
     std::vector<std::unique_ptr<Host>> others;
@@ -501,13 +558,16 @@ TEST_F(Return, FarBehindTakesTheModelThatOthersMadeTogether) {
     };
     run(500);
     const uint64_t now = others[0]->agent->rounds()->progress().round;
-    gone.disk.stored = Progress{.round = now - each.away, .steps = now - each.away};
+    const uint64_t own = each.away > 0 ? now - each.away : 0;
+    gone.disk.stored = Progress{.round = own, .steps = own};
     gone.options.known = {.members = {{others[0]->options.self, others[0]->options.advertise}}, .behind = each.behind};
     gone.start();
     for (int i = 0; i < 1000 && !gone.agent->rounds(); ++i) run(1);
     ASSERT_NE(gone.agent->rounds(), nullptr) << each.away;
     const std::string how = each.fetches ? "fetched" : "resumed";
     EXPECT_EQ(gone.events.joined, std::vector{how}) << each.away << " " << each.behind << " " << each.others;
+    EXPECT_EQ(log_.take().find("their models are mixed") != std::string::npos, each.others == 1 && !each.fetches)
+        << each.away;
   }
 }
 
@@ -571,10 +631,7 @@ class AnotherSwarm : public AgentTest {
   AnotherSwarm() {
     agent_.options.config.agent.bootstrap = {seed_.options.advertise};
     peer_.options.config.agent.bootstrap = {agent_.options.advertise};
-    const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(log_);
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
   }
-  ~AnotherSwarm() override { spdlog::set_default_logger(before_); }
 
   // Until the seed has answered for long enough. What ended the agent; empty: nothing.
   std::string run(bool with_a_peer) {
@@ -593,8 +650,7 @@ class AnotherSwarm : public AgentTest {
     for (const std::string& part : parts) EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
   }
 
-  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
-  std::ostringstream log_;
+  LogText log_;
   InlineWorker workers_[3];
   Host agent_{clock_, network_, 1, workers_[0]}, seed_{clock_, network_, 2, workers_[1]},
       peer_{clock_, network_, 3, workers_[2]};
@@ -639,9 +695,32 @@ TEST_F(AnotherSwarm, IsSaidToOneThatHasASwarmOfItsOwnAndGoesOn) {
   seed_.genesis_differs_by = 1;
   EXPECT_EQ(run(true), "");
   EXPECT_GT(agent_.agent->rounds()->tally().done, 0u);
-  const std::string said = log_.str();
+  const std::string said = log_.text();
   expect_said(said, kBothSidesAndTheRemedy);
   expect_said(said, {"\ngenesis: "});
+}
+
+// Exchanges while settling have no steps between them, and would hide how far apart training let the models drift.
+TEST_F(AgentTest, TheDriftIsThatOfTraining) {
+  InlineWorker workers[3];
+  Host host(clock_, network_, 1, workers[0]), second(clock_, network_, 2, workers[1]),
+      third(clock_, network_, 3, workers[2]);
+  for (Host* each : {&host, &second, &third}) {
+    if (each != &host) each->options.config.agent.bootstrap = {host.options.advertise};
+    each->options.config.swarm.exchange.overlap = Overlap::kOff;
+    each->options.config.swarm.stop_after = 20;
+    each->start();
+  }
+  for (int ticks = 0; host.events.finished.empty(); ++ticks) {
+    ASSERT_LT(ticks, 20000);
+    advance();
+    for (Host* each : {&host, &second, &third}) each->agent->tick();
+  }
+  const AgentStatus& status = host.events.ended;
+  const PairwiseCounters training = host.agent->room_status().pairs_in_training;
+  EXPECT_GT(status.pairs.done, training.done) << "it did not settle by exchanges";
+  ASSERT_GT(status.drift, 0);
+  EXPECT_EQ(status.drift, pair_drift(host.agent->swarm(), {"", training, status.steps_taken}, status.peers + 1));
 }
 
 // Whatever is exchanged: the mean times the rounds is what was sent but for the begin and the round under way.
@@ -818,6 +897,27 @@ TEST_F(AgentTest, GoingBackToACheckpointChangesNoProgressBesideTheControlThread)
   EXPECT_EQ(rounds.progress().steps, steps);
   host.agent->tick();
   EXPECT_GE(rounds.progress().steps, steps + 1000);
+}
+
+// The genesis in its place would be the model of the next checkpoints.
+TEST_F(AgentTest, ACheckpointWithoutWhatUpdatesSayOfItEndsTheAgentAndStays) {
+  Host host(clock_, network_, 1, at_once_);
+  host.options.config.swarm.exchange.kind = ExchangeKind::kGroup;
+  host.options.config.swarm.exchange.source = SourceKind::kUpdates;
+  host.options.config.agent.state = "kept";
+  host.disk.stored = Progress{.round = 7, .steps = 70};
+  host.start();
+  try {
+    for (int i = 0; i < 100; ++i) {
+      advance();
+      host.agent->tick();
+    }
+    FAIL() << "it went on";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("the checkpoint of step 70 in kept lacks"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(host.disk.saves, 0);
 }
 
 TEST_F(AgentTest, AJobThatThrowsEndsTheAgentWithItsText) {

@@ -2,8 +2,6 @@
 #include "agent/run/checkpoint_jobs.h"
 
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -23,6 +20,7 @@
 #include "agent/state/file_keeper.h"
 #include "tests/agent/run/lone_agent.h"
 #include "tests/agent/state/planned_file_ops.h"
+#include "tests/support/log_text.h"
 
 namespace starling {
 namespace {
@@ -205,10 +203,7 @@ TEST_F(BesideSteps, AnEvaluationIsExpectedToTakeWhatTheLastOneTook) {
 }
 
 TEST_F(BesideSteps, ADiskThatStandsStillIsNamedWhereTheNextCheckpointWaitsForIt) {
-  std::ostringstream log;
-  const auto before = spdlog::default_logger();
-  spdlog::set_default_logger(
-      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(log)));
+  LogText log;
   Pace pace(swarm_, 1);
   BoundaryJobs jobs({std::chrono::seconds(10), Duration::zero()}, make_jobs(), *trainer_, pace, clock_, saves_);
   jobs.start();
@@ -219,22 +214,21 @@ TEST_F(BesideSteps, ADiskThatStandsStillIsNamedWhereTheNextCheckpointWaitsForIt)
   ASSERT_TRUE(gate_.wait_for(1));
   clock_.advance(std::chrono::seconds(29));
   EXPECT_FALSE(jobs.begin_due(true, {.steps = 8}, [] {}));
-  EXPECT_EQ(log.str(), "") << "a slow disk";
+  EXPECT_EQ(log.text(), "") << "a slow disk";
   for (int i = 0; i < 20; ++i) {
     clock_.advance(std::chrono::seconds(1));
     EXPECT_FALSE(jobs.begin_due(true, {.steps = 9}, [] {}));
   }
-  EXPECT_NE(log.str().find("the disk has not taken the last one for more than 30 s"), std::string::npos) << log.str();
-  EXPECT_EQ(log.str().find("the next checkpoint"), log.str().rfind("the next checkpoint")) << "not at each boundary";
-  log.str("");
+  EXPECT_NE(log.text().find("the disk has not taken the last one for more than 30 s"), std::string::npos) << log.text();
+  EXPECT_EQ(log.text().find("the next checkpoint"), log.text().rfind("the next checkpoint")) << "not at each boundary";
+  (void)log.take();
   BoundaryJobs rare({std::chrono::hours(1), Duration::zero()}, make_jobs(), *trainer_, pace, clock_, saves_);
   rare.start();
   ASSERT_TRUE(rare.begin_due(true, {.steps = 9}, [] {}));
   worker_.run_completions();
   clock_.advance(std::chrono::minutes(5));
   EXPECT_FALSE(rare.begin_due(true, {.steps = 10}, [] {}));
-  EXPECT_EQ(log.str(), "") << "none is due for 55 minutes";
-  spdlog::set_default_logger(before);
+  EXPECT_EQ(log.text(), "") << "none is due for 55 minutes";
   finish(2);
 }
 

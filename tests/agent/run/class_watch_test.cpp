@@ -2,19 +2,16 @@
 #include "agent/run/class_watch.h"
 
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <bit>
-#include <memory>
 #include <random>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "gossip/rng.h"
 #include "tests/gossip/membership/membership_support.h"
+#include "tests/support/log_text.h"
 
 namespace starling {
 namespace {
@@ -23,13 +20,6 @@ const std::vector<std::string> kNames = {"cat", "dog"}, kSwapped = {"dog", "cat"
 
 class ClassWatchTest : public testing::Test {
  protected:
-  ClassWatchTest() {
-    auto logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(log_));
-    logger->set_pattern("%v");
-    spdlog::set_default_logger(logger);
-  }
-  ~ClassWatchTest() override { spdlog::set_default_logger(before_); }
-
   void set_member(uint32_t number, uint64_t generation, MemberMeta meta, bool answered = true) {
     PeerRecord record = record_of(number, generation);
     meta.name = "m" + std::to_string(number);
@@ -50,8 +40,7 @@ class ClassWatchTest : public testing::Test {
     return {.steps = steps, .classes_hash = hash_of_classes(names)};
   }
 
-  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
-  std::ostringstream log_;
+  LogText log_;
   FakeClock clock_;
   RecordingOutbox outbox_;
   Membership membership_{MembershipOptions{}, record_of(0, 5), clock_, outbox_, 1, 1};
@@ -79,7 +68,7 @@ TEST_F(ClassWatchTest, TheLaterOfTwoThatDifferRefusesAndNamesTheOther) {
 TEST_F(ClassWatchTest, TheEarlierOfTwoGoesOn) {
   set_member(1, 6, of(kSwapped));
   EXPECT_EQ(refusal(), "");
-  EXPECT_EQ(log_.str(), "") << "the other one refuses";
+  EXPECT_EQ(log_.text(), "") << "the other one refuses";
 }
 
 TEST_F(ClassWatchTest, AMemberWithMoreStepsWasThereFirst) {
@@ -113,7 +102,7 @@ TEST_F(ClassWatchTest, RecordsThatNeverAnsweredDoNotCountForLong) {
 TEST_F(ClassWatchTest, AnAgentThatTrainsWarnsOnceOfEach) {
   set_member(1, 4, of(kSwapped, 100));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(refusal(50, false), "");
-  const std::string text = log_.str();
+  const std::string text = log_.text();
   EXPECT_EQ(text.find("m1"), text.rfind("m1")) << text;
   EXPECT_NE(text.find("stop one of them"), std::string::npos) << text;
 }
@@ -161,14 +150,15 @@ TEST_F(ClassWatchTest, WarnsOfOtherLabelsWithAdamOnce) {
   meta.labels_hash = hash_of_labels(std::vector<uint64_t>{99, 91, 111});
   set_member(1, 7, meta);
   adam.look(0, false, clock_.now());
-  EXPECT_EQ(log_.str(), "") << "the same labels";
+  EXPECT_EQ(log_.text(), "") << "the same labels";
   meta.labels_hash = hash_of_labels(other);
   for (uint32_t i = 2; i <= 3; ++i) set_member(i, 7, meta);
   sgd.look(0, false, clock_.now());
-  EXPECT_EQ(log_.str(), "") << "SGD learns";
+  EXPECT_EQ(log_.text(), "") << "SGD learns";
   for (int i = 0; i < 3; ++i) adam.look(5, false, clock_.now());
-  EXPECT_NE(log_.str().find("(300 samples, labels 0 1 2) are others than those of m"), std::string::npos) << log_.str();
-  EXPECT_EQ(log_.str().find("with Adam"), log_.str().rfind("with Adam")) << "once";
+  EXPECT_NE(log_.text().find("(300 samples, labels 0 1 2) are others than those of m"), std::string::npos)
+      << log_.text();
+  EXPECT_EQ(log_.text().find("with Adam"), log_.text().rfind("with Adam")) << "once";
 }
 
 }  // namespace

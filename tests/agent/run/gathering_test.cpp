@@ -2,28 +2,19 @@
 #include "agent/run/gathering.h"
 
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <memory>
-#include <sstream>
 #include <string>
 
 #include "tests/gossip/membership/membership_support.h"
+#include "tests/support/log_text.h"
 
 namespace starling {
 namespace {
 
 class GatheringTest : public testing::Test {
  protected:
-  GatheringTest() {
-    auto logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(log_));
-    logger->set_pattern("%v");
-    spdlog::set_default_logger(logger);
-    swarm_.wait_for = 3;
-  }
-  ~GatheringTest() override { spdlog::set_default_logger(before_); }
+  GatheringTest() { swarm_.wait_for = 3; }
 
   Gathering make() { return {swarm_, membership_, clock_}; }
   void set_member(uint32_t number, MemberMeta meta, bool proven = true) {
@@ -34,15 +25,9 @@ class GatheringTest : public testing::Test {
     if (proven) membership_.prove(peer_of(number), 1);
   }
   static MemberMeta ready() { return {.phase = Phase::kTraining}; }
-  // What was said since the last call.
-  std::string said() {
-    std::string text = log_.str();
-    log_.str("");
-    return text;
-  }
+  std::string said() { return log_.take(); }
 
-  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
-  std::ostringstream log_;
+  LogText log_;
   FakeClock clock_;
   RecordingOutbox outbox_;
   Membership membership_{MembershipOptions{}, record_of(0), clock_, outbox_, 1, 1};

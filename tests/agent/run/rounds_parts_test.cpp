@@ -19,8 +19,8 @@ TEST(Settling, AgreesWhenTheFarthestIsWithinTheBall) {
   Settling settling(0.1, seconds(10));
   settling.begin(kStart);
   EXPECT_TRUE(settling.active());
-  EXPECT_TRUE(settling.agreed({.members = 3, .farthest = 0.075}));
-  EXPECT_FALSE(settling.agreed({.members = 3, .farthest = 0.076}));
+  EXPECT_TRUE(settling.agreed({.members = 3, .farthest = 0.025}));
+  EXPECT_FALSE(settling.agreed({.members = 3, .farthest = 0.026}));
   EXPECT_FALSE(settling.agreed({.members = 3, .farthest = NAN}));
   EXPECT_FALSE(settling.agreed({.members = 3, .unknown = 1, .farthest = 0.01})) << "one said nothing of its model";
   settling.abandon();

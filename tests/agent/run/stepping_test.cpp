@@ -146,6 +146,26 @@ TEST_F(RoundParts, ALossThatStaysAboveTenTimesItsFirstValueIsCounted) {
   EXPECT_EQ(diverges.rounds_diverging(), 1u);
 }
 
+// Of a likelihood, say.
+class BelowZero final : public QuadraticTrainer {
+ public:
+  using QuadraticTrainer::QuadraticTrainer;
+  StepReport take_steps() override {
+    StepReport report = QuadraticTrainer::take_steps();
+    report.mean_loss = -4;
+    return report;
+  }
+};
+
+TEST_F(RoundParts, ALossBelowZeroDoesNotDiverge) {
+  trainer_ = std::make_unique<BelowZero>(QuadraticOptions{.dimension = small().model.dimension}, 1, 1, clock_);
+  Stepping falls = make_stepping();
+  falls.start({}, false);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(take_steps(falls, 1));
+  EXPECT_EQ(falls.loss(), -4);
+  EXPECT_EQ(falls.rounds_diverging(), 0u);
+}
+
 // A good model's loss on one batch may be near 0: all of the first rounds of such a model are what it is judged by.
 TEST_F(RoundParts, ATrainedModelIsJudgedByMoreThanItsFirstLoss) {
   swarm_.optimizer.learning_rate = 3;

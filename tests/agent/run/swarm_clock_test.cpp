@@ -45,13 +45,13 @@ class SwarmClockTest : public testing::Test {
 
 TEST_F(SwarmClockTest, TheSwarmsClockIsTheMedianAndNeverRunsBackwards) {
   for (uint32_t other = 1; other < 4; ++other) set_meta(other, {.phase = Phase::kTraining, .steps = 100u * other});
-  EXPECT_EQ(swarm_clock_.steps(5, 0), 5u) << "what members claim first counts at most as this agent's clock";
-  EXPECT_EQ(swarm_clock_.steps(150, 0), 150u);  // of 100 150 200 300, the lower middle one
+  EXPECT_EQ(swarm_clock_.steps(5, 0, true), 5u) << "what members claim first counts at most as this agent's clock";
+  EXPECT_EQ(swarm_clock_.steps(150, 0, true), 150u);  // of 100 150 200 300, the lower middle one
   set_meta(1, {.phase = Phase::kTraining, .steps = 1000});
-  EXPECT_EQ(swarm_clock_.steps(250, 0), 250u);  // of 200 250 300 500
+  EXPECT_EQ(swarm_clock_.steps(250, 0, true), 250u);  // of 200 250 300 500
   set_meta(1, {.phase = Phase::kFinished, .steps = 1000});
   set_meta(3, {.phase = Phase::kFinished, .steps = 300});
-  EXPECT_EQ(swarm_clock_.steps(250, 0), 250u) << "of 200 250";
+  EXPECT_EQ(swarm_clock_.steps(250, 0, true), 250u) << "of 200 250";
 }
 
 TEST_F(SwarmClockTest, OfTwoTheSlowerDecides) {
@@ -59,7 +59,40 @@ TEST_F(SwarmClockTest, OfTwoTheSlowerDecides) {
   EXPECT_EQ(swarm_clock_.steps(0, 10), 0u);
   set_meta(1, {.phase = Phase::kTraining, .steps = 10});
   EXPECT_EQ(swarm_clock_.steps(100, 10), 10u);
-  EXPECT_EQ(swarm_clock_.steps(110, 10), 10u) << "however often this agent asks";
+  EXPECT_EQ(swarm_clock_.steps(110, 10), 11u) << "at a tenth of this agent's pace";
+  for (uint64_t own = 120; own <= 1000; own += 10) (void)swarm_clock_.steps(own, 10);
+  EXPECT_EQ(swarm_clock_.steps(1010, 10), 25u) << "its next record is overdue";
+}
+
+// Others tell of every tenth step.
+TEST_F(SwarmClockTest, StepsSinceTheLastRecordsCount) {
+  const auto others_tell = [&](Phase phase) {
+    for (uint32_t other = 1; other <= 3; ++other) set_meta(other, {.phase = phase, .steps = steps_});
+  };
+  for (; steps_ < 35; ++steps_) {
+    if (steps_ % 10 == 0) others_tell(Phase::kTraining);
+    const uint64_t found = swarm_clock_.steps(steps_, 0);
+    const bool catches_up = steps_ >= 10 && steps_ < 13;
+    EXPECT_EQ(found, catches_up ? found : steps_ < 10 ? 0 : steps_) << "they may stand still until they tell of some";
+  }
+  for (; steps_ < 100; ++steps_) (void)swarm_clock_.steps(steps_, 0);
+  EXPECT_EQ(swarm_clock_.steps(100, 0), 45u) << "they stand still since step 30, or are gone";
+}
+
+// By its own reckoning the run came to its end; it may have told of fewer steps.
+TEST_F(SwarmClockTest, OneThatSettlesHoldsNobodyBack) {
+  for (; steps_ < 35; ++steps_) {
+    if (steps_ % 10 == 0) set_meta(1, {.phase = Phase::kTraining, .steps = steps_});
+    (void)swarm_clock_.steps(steps_, 0);
+  }
+  set_meta(1, {.phase = Phase::kSettling, .steps = 33});
+  for (; steps_ < 60; ++steps_) EXPECT_EQ(swarm_clock_.steps(steps_, 0), steps_);
+}
+
+TEST_F(SwarmClockTest, InStepOnlyWhatOthersToldCounts) {
+  set_meta(1, {.phase = Phase::kTraining, .steps = 10});
+  EXPECT_EQ(swarm_clock_.steps(10, 0, true), 10u);
+  EXPECT_EQ(swarm_clock_.steps(15, 0, true), 10u);
 }
 
 TEST_F(SwarmClockTest, FreshIdsThatLieMoveTheClockByAtMostFourTimesTheirStay) {

@@ -51,8 +51,8 @@ TEST(SwarmStop, WhatCannotBeIsRefusedWithTheRemedy) {
   EXPECT_EQ(problem_of_stop(2000, 2000, 2000), "");
   EXPECT_EQ(problem_of_stop(20000, 2000, 2000), "");
   EXPECT_NE(problem_of_stop(20010, 2000, 2000).find("write 20000"), std::string::npos);
-  EXPECT_NE(problem_of_stop(3000, 2000, 4000).find("step 4000"), std::string::npos);
-  EXPECT_NE(problem_of_stop(0, 2000, 2000).find("Ctrl-C"), std::string::npos);
+  EXPECT_NE(problem_of_stop(1000, 2000, 4000).find("step 4000 now; leave the flag out"), std::string::npos);
+  EXPECT_NE(problem_of_stop(0, 2000, 2000).find("cannot be made endless"), std::string::npos);
   EXPECT_NE(problem_of_stop(3000, 0, 0).find("until Ctrl-C"), std::string::npos);
 }
 

@@ -2,15 +2,12 @@
 #include "agent/run/unreached.h"
 
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
-#include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/gossip/membership/membership_support.h"
+#include "tests/support/log_text.h"
 
 namespace starling {
 namespace {
@@ -21,13 +18,6 @@ using std::chrono::seconds;
 
 class UnreachedTest : public testing::Test {
  protected:
-  UnreachedTest() {
-    spdlog::set_default_logger(
-        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)));
-    spdlog::set_pattern("%v");
-  }
-  ~UnreachedTest() override { spdlog::set_default_logger(before_); }
-
   void add(uint32_t number, bool answers = true) {
     membership_.add(record_of(number, 1, ++incarnation_));
     if (answers) membership_.prove(peer_of(number), 1);
@@ -41,19 +31,16 @@ class UnreachedTest : public testing::Test {
       unreached_.look();
     }
   }
-  std::string take() {
-    const std::string text = text_.str();
-    text_.str("");
-    return text;
-  }
+  std::string take() { return text_.take(); }
 
-  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
-  std::ostringstream text_;
+  LogText text_;
   FakeClock clock_;
   RecordingOutbox outbox_;
   Membership membership_{MembershipOptions{}, record_of(0), clock_, outbox_, 1, 1};
   PathFound found_{.known = true, .named = true, .accepts = false, .text = "10.0.0.1: no route to host"};
-  Unreached unreached_{membership_, clock_, [this](const Endpoint&) { return found_; }};
+  Unreached unreached_{membership_, clock_, [this](const Endpoint&) { return found_; },
+                       [this](const PeerId& member) { return member == ended_; }};
+  PeerId ended_;
   uint32_t incarnation_ = 0;
 };
 
@@ -80,6 +67,17 @@ TEST_F(UnreachedTest, WhereItTakesConnectionsItsAnswersDoNotComeBack) {
   EXPECT_EQ(take().find("agent a1 at 10.0.0.1:7400 takes connections, but its answers do not reach this agent: they go "
                         "to 10.0.0.0:7400"),
             0u);
+}
+
+TEST_F(UnreachedTest, OneWhoseMembershipHasEndedIsToldToBeRenewed) {
+  add(1);
+  found_.accepts = true;
+  ended_ = peer_of(1);
+  pass(seconds(40));
+  const std::string told = take();
+  EXPECT_NE(told.find("the membership of agent a1 has expired"), std::string::npos) << told;
+  EXPECT_NE(told.find("starling admit " + ended_.hex()), std::string::npos) << told;
+  EXPECT_EQ(told.find("takes connections"), std::string::npos) << told;
 }
 
 TEST_F(UnreachedTest, OneThatDiedIsNamedOnlyWhereItStillTakesConnections) {

@@ -50,6 +50,7 @@ TEST(PrivateFile, HoldsWhatWasWrittenForItsOwnerOnly) {
   for (const std::string& text : {std::string("a\0b\n", 4), std::string(), std::string(kBytesMax, 'x')}) {
     write_private_file(path, text, *disk);
     EXPECT_EQ(read_private_file(path, kBytesMax), text);
+    EXPECT_LE(read_private_file(path, 1 << 24)->capacity(), 2 * kBytesMax) << "however much it might hold";
     EXPECT_EQ(mode_of(path), 0600u);
     EXPECT_EQ(folder.files(), std::vector<std::string>{"settings.yaml"});
   }

@@ -17,6 +17,7 @@
 #include "gossip/exchange/options.h"
 #include "gossip/exchange/topology.h"
 #include "gossip/net/hash.h"
+#include "tests/compression/encode_block.h"
 #include "tests/gossip/exchange/harness.h"
 
 namespace starling::exchange_test {
@@ -131,7 +132,8 @@ class RoundAgent final : public PeerSampler {
     for (size_t i = 0; i < layout.blocks.size(); ++i) {
       const Block& block = layout.blocks[i];
       std::vector<std::byte> out(encoder.payload_bytes_max(i));
-      const auto size = encoder.encode(i, {params.data() + block.offset, block.element_count, MemorySpace::kHost}, out);
+      const auto size =
+          encode_block(encoder, i, {params.data() + block.offset, block.element_count, MemorySpace::kHost}, out);
       if (size != out.size()) std::abort();
       snapshot->blocks.push_back(shared_copy(out));
       snapshot->blocks.back().checksum = xxh3_64(out);

@@ -17,10 +17,10 @@ namespace starling {
 
 // Structured bindings: a new field that is not compared here does not compile.
 inline auto fields(const MemberMeta& m) {
-  const auto& [role, phase, round, steps, samples, mass, rate, loss, accuracy, distance, name, projection, program,
-               done, failed, stop, test_loss, held_out, classes, pause, labels] = m;
+  const auto& [role, phase, pause, round, steps, samples, mass, rate, loss, accuracy, distance, name, projection,
+               program, done, failed, stop, test_loss, held_out, classes, labels, unsaved] = m;
   return std::tuple(role, phase, round, steps, samples, mass, rate, loss, accuracy, distance, name, projection, program,
-                    done, failed, stop, test_loss, held_out, classes, pause, labels);
+                    done, failed, stop, test_loss, held_out, classes, pause, labels, unsaved);
 }
 inline auto fields(const PeerRecord& m) {
   const auto& [id, version, endpoint, meta, farewell, sealed] = m;

@@ -173,6 +173,19 @@ TEST(Wire, NumbersOfABrokenModelStaySendable) {
   EXPECT_TRUE(meta.projection.empty());
 }
 
+TEST(Wire, ARecordTellsThatNothingIsSaved) {
+  for (const bool unsaved : {false, true}) {
+    Join join = sample<Join>();
+    join.record.sealed.clear();
+    join.record.meta.unsaved = unsaved;
+    FrameHeader header;
+    Message message;
+    ASSERT_EQ(decode_frame(Channel::kControl, encode_frame_header(sample_header(), join, {}), {}, &header, &message),
+              DecodeStatus::kOk);
+    EXPECT_EQ(message_as<Join>(message)->record.meta.unsaved, unsaved);
+  }
+}
+
 TEST(Wire, RefusesTooManyAndTooLong) {
   const DecodeStatus refused = DecodeStatus::kOutOfRange;
   EXPECT_EQ(changed<Gossip>([](Gossip& m) {
