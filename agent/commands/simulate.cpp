@@ -11,6 +11,7 @@
 
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
+#include "agent/config/fields.h"
 #include "agent/config/mistakes.h"
 #include "agent/config/values.h"
 #include "agent/simulate/baselines.h"
@@ -55,6 +56,9 @@ void check_options(const SimulateOptions& options) {
   mistakes.add_if(options.compute < std::chrono::microseconds(1),
                   "--compute " + print_duration(options.compute) + ": a step takes some time; give it at least 1us");
   mistakes.add_if(options.speeds.empty(), "--speeds names none; leave it out, or write 1,1,4");
+  mistakes.add_if(options.speeds.size() > count && options.agents > 0,
+                  fmt::format("--speeds names {} factors, and the agents are {}; leave some out, or start more agents",
+                              options.speeds.size(), count));
   if (options.agents > 0) mistakes.attempt([&] { options.scenario.refuse_absent(options.agents); });
   mistakes.refuse();
 }
@@ -68,6 +72,11 @@ std::vector<std::string> check_baselines(const std::vector<std::string>& words) 
     if (word != "none" && !doubled) wanted.push_back(word);
   }
   return wanted;
+}
+
+void check_lost_exchanges(const SimulateOptions& options, const SwarmConfig& swarm) {
+  if (options.exchange_loss == 0 || swarm.exchange.kind == ExchangeKind::kPairwise) return;
+  throw std::runtime_error("--lose-exchanges: only pairs lose exchanges as a whole; write kind: pairwise, or --loss");
 }
 
 void check_length(const SimulateOptions& options, const SwarmConfig& swarm) {
@@ -93,15 +102,33 @@ Config load(const SimulateOptions& options) {
   config.swarm.wait_for = 1;                                            // and start at one moment
   Mistakes mistakes;
   mistakes.attempt([&] { refuse_absent(config.swarm, options.agents + options.scenario.joins()); });
+  mistakes.attempt([&] { check_lost_exchanges(options, config.swarm); });
   mistakes.attempt([&] { refuse_baselines(options.baselines, config.swarm); });
   mistakes.attempt([&] { check_length(options, config.swarm); });
   mistakes.refuse();
   return config;
 }
 
+// "pairwise, modulo8, matching"
+std::string describe_exchange(const Config& config) {
+  const auto value = [&](const std::string& key) -> std::string {
+    for (const ConfigField& field : config_fields()) {
+      if (field.name == key) return field.print(config);
+    }
+    return "";
+  };
+  const ExchangeConfig& exchange = config.swarm.exchange;
+  std::string text = value("swarm.exchange.kind");
+  if (exchange.kind == ExchangeKind::kNone) return "exchange none";
+  if (shares_updates(exchange))
+    return text + " of " + value("swarm.exchange.source") + ", " + value("swarm.exchange.update.codec");
+  text += ", " + value("swarm.exchange.codec");
+  return exchange.kind == ExchangeKind::kGroup ? text : text + ", " + value("swarm.topology.kind");
+}
+
 std::string describe(const SimulateOptions& options, const Config& config) {
-  std::string text =
-      fmt::format("{} agents, {}, rng seed {}", options.agents, config.swarm.model.kind, config.swarm.rng_seed);
+  std::string text = fmt::format("{} agents, {}, {}, rng seed {}", options.agents, config.swarm.model.kind,
+                                 describe_exchange(config), config.swarm.rng_seed);
   text += "; links of " + print_duration(options.latency);
   if (options.jitter > Duration::zero()) text += " to " + print_duration(options.latency + options.jitter);
   text += options.bytes_per_s > 0 ? fmt::format(", {:g} Mbit/s an agent each way", options.bytes_per_s * 8e-6)
@@ -116,6 +143,33 @@ std::string describe(const SimulateOptions& options, const Config& config) {
     for (const double speed : options.speeds) text += fmt::format(" {:g}", speed);
   }
   return text;
+}
+
+// Those given that change nothing in baselines: "--loss, --kill".
+std::string flags_of_the_swarm(const SimulateOptions& options, const Config& config) {
+  using Kind = ScenarioEvent::Kind;
+  const auto plans = [&](Kind kind) {
+    const auto& events = options.scenario.events();
+    return std::any_of(events.begin(), events.end(), [&](const ScenarioEvent& event) { return event.kind == kind; });
+  };
+  const std::pair<const char*, bool> flags[] = {{"--loss", options.loss > 0},
+                                                {"--lose-exchanges", options.exchange_loss > 0},
+                                                {"--inject-loss", config.swarm.exchange.inject_loss > 0},
+                                                {"--kill", plans(Kind::kKill)},
+                                                {"--join", plans(Kind::kJoin)},
+                                                {"--pause", plans(Kind::kPause)}};
+  std::string text;
+  for (const auto& [flag, given] : flags) {
+    if (given) text += (text.empty() ? "" : ", ") + std::string(flag);
+  }
+  return text;
+}
+
+void refuse_own_config(const SimulateOptions& options) {
+  std::error_code error;
+  const fs::path written = fs::path(options.out) / "config.yaml";
+  if (!fs::equivalent(written, options.config_path, error)) return;
+  throw std::runtime_error(written.string() + " is the --config and would be overwritten; name another --out");
 }
 
 std::string print_step(uint64_t step, const SwarmConfig& swarm) {
@@ -197,12 +251,15 @@ int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& mak
     throw std::runtime_error("the folder " + options.out + " cannot be created: " + error.message() +
                              "; name another one with --out");
   }
+  refuse_own_config(options);
   const QuietLog quiet;
   const auto task = with_torch ? make_task(config, options.agents) : make_quadratic_task(config, options.agents);
   SimulationReport report;
   report.title = "Simulated swarm \"" + config.swarm.name + "\"";
   report.command = describe(options, config);
+  report.config = (options.command_line.empty() ? "" : "# " + options.command_line + "\n") + print_config(config);
   report.agents = options.agents;
+  report.steps = config.swarm.stop_after;
   {
     Progress progress;
     report.swarm = run_simulated_swarm(options, config, *task, [&](double virtual_s, const auto& median_step) {
@@ -212,6 +269,9 @@ int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& mak
       progress.say(name + ": " + print_step(step, config.swarm));
     });
   }
+  if (const std::string flags = flags_of_the_swarm(options, config); !report.baselines.empty() && !flags.empty()) {
+    report.swarm.remarks.push_back("baselines run without " + flags + ": compare with a swarm without them too");
+  }
   write_simulation(options.out, report);
   std::printf("%s\n\n%s\n", report.command.c_str(), print_simulation_table(report).c_str());
   if (options.details) std::printf("%s\n", print_simulation_details(report).c_str());
@@ -219,8 +279,8 @@ int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& mak
   for (const std::string& remark : report.swarm.remarks) std::printf("%s\n", remark.c_str());
   if (report.swarm.in_rounds) std::printf("%s\n", print_blocks_line(report.swarm.blocks).c_str());
   const std::string closing =
-      fmt::format("{} exchanges done, {} late, {} failed; report: {}\n", report.swarm.done, report.swarm.late,
-                  report.swarm.failed, (fs::path(options.out) / "report.html").string());
+      fmt::format("{} exchanges done, {} late, {} failed; report: {}, with config.yaml beside it\n", report.swarm.done,
+                  report.swarm.late, report.swarm.failed, (fs::path(options.out) / "report.html").string());
   std::fputs(closing.c_str(), stdout);
   if (report.swarm.alive > 0) return 0;
   std::fflush(stdout);
@@ -236,7 +296,7 @@ void add_simulate(CLI::App& app, Cli& cli) {
   const auto options = std::make_shared<SimulateOptions>();
   SimulateOptions& simulate = *options;
   add_count_flag(command, simulate.agents, "--agents", {1, 1024}, "Number of agents. Default: 8.");
-  command.text("--out FOLDER", "Folder for curve.csv, summary.json and report.html.", simulate.out);
+  command.text("--out FOLDER", "Folder for curve.csv, summary.json, report.html and config.yaml.", simulate.out);
   command.require("--out");
   add_count_flag(command, simulate.steps, "--steps", {1}, "Sets swarm.stop_after. Default: what the config says.");
   add_count_flag(command, simulate.rng_seed, "--seed", {},
@@ -270,12 +330,15 @@ void add_simulate(CLI::App& app, Cli& cli) {
   add_scenario_flags(command, simulate.scenario);
   std::string baselines;
   for (const std::string& name : baseline_names()) baselines += " | " + name;
-  command.repeatable("--baseline NAME",
-                     "Runs another algorithm to compare with: none" + baselines +
-                         ". Repeatable; each takes about as long as the swarm. Default: none.",
-                     [&simulate](const std::string& text) { simulate.baselines.push_back(text); });
+  command.repeatable(
+      "--baseline NAME",
+      "Runs another algorithm to compare with: none" + baselines +
+          ". Repeatable; each takes about as long as the swarm. It loses nothing, and no agent is killed, "
+          "joins or pauses. Default: none.",
+      [&simulate](const std::string& text) { simulate.baselines.push_back(text); });
   command.flag("--details", "Prints how the pair exchanges of each agent went.", simulate.details);
   command.then([&cli, options] {
+    options->command_line = cli.command_line;
     options->config_path = cli.config_path;
     options->overrides = cli.overrides;
     cli.choose("simulate", *options, [make_task = cli.engines.make_task](const SimulateOptions& chosen) {

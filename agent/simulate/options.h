@@ -13,6 +13,7 @@ namespace starling {
 
 // A swarm in one process on virtual time and a virtual network.
 struct SimulateOptions {
+  std::string command_line;            // the whole of it; empty: not known
   std::string config_path;             // --config
   std::vector<std::string> overrides;  // --set
   std::string out;                     // --out DIR
@@ -28,9 +29,9 @@ struct SimulateOptions {
   double exchange_loss = 0;                          // --lose-exchanges: of a pair exchange, with all its messages
   Duration compute = std::chrono::milliseconds(20);  // --compute: one step of an agent of speed 1
   std::vector<double> speeds = {1};                  // --speeds: factors on compute, repeated over the agents
-  Scenario scenario;                   // --kill, --join, --pause; a newcomer has the data of the agent killed last
-  std::vector<std::string> baselines;  // --baseline
-  bool details = false;                // --details: how the pair exchanges of each agent went
+  Scenario scenario;                                 // --kill, --join, --pause; a newcomer takes a shard of FreeShards
+  std::vector<std::string> baselines;                // --baseline
+  bool details = false;                              // --details: how the pair exchanges of each agent went
 };
 
 }  // namespace starling

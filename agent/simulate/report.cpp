@@ -165,11 +165,29 @@ const CurvePoint* last_within(const std::vector<CurvePoint>& points, uint64_t st
   return last;
 }
 
-std::string describe_steps(uint64_t asked) {
-  return fmt::format(
-      "Baselines take {0} steps. Agents end when their median has them, so later;\n\"by step {0}\" is the mean model "
-      "before.\n",
-      asked);
+// The mean model as it was by the steps asked for, where agents took more; null: they did not.
+const CurvePoint* by_steps(const std::vector<CurvePoint>& mean, uint64_t steps) {
+  return mean.empty() || mean.back().step <= steps ? nullptr : last_within(mean, steps);
+}
+
+std::string describe_steps(const SimulationReport& report, bool shows_before) {
+  std::string text = report.baselines.empty() ? "" : fmt::format("Baselines take {} steps.\n", report.steps);
+  if (shows_before) {
+    text +=
+        fmt::format("Agents end later, when their median has {0} steps;\n\"by step {0}\" is the mean model before.\n",
+                    report.steps);
+  }
+  return text;
+}
+
+Json final_json(const CurvePoint& point) {
+  return {{"loss", number(point.score.loss)},
+          {"accuracy", number(point.score.accuracy)},
+          {"distance", number(point.distance)},
+          {"virtual_s", point.virtual_s},
+          {"steps", point.step},
+          {"samples", point.samples},
+          {"bytes", point.bytes}};
 }
 
 }  // namespace
@@ -182,17 +200,12 @@ std::string print_curve_csv(const SimulationReport& report) {
 }
 
 std::string print_simulation_json(const SimulationReport& report) {
-  Json final = Json::object();
+  Json final = Json::object(), before = nullptr;
   for (const Series& series : gather(report)) {
     if (series.points.empty()) continue;
-    const CurvePoint& last = series.points.back();
-    final[series.name] = {{"loss", number(last.score.loss)},
-                          {"accuracy", number(last.score.accuracy)},
-                          {"distance", number(last.distance)},
-                          {"virtual_s", last.virtual_s},
-                          {"steps", last.step},
-                          {"samples", last.samples},
-                          {"bytes", last.bytes}};
+    final[series.name] = final_json(series.points.back());
+    const CurvePoint* like = series.name == "mean" ? by_steps(series.points, report.steps) : nullptr;
+    if (like != nullptr) before = final_json(*like);
   }
   Json events = Json::array();
   for (const SimEvent& event : report.swarm.events) {
@@ -204,6 +217,7 @@ std::string print_simulation_json(const SimulationReport& report) {
       {"agents", report.agents},
       {"finished", report.swarm.finished},
       {"final", final},
+      {"by_step", before},
       {"exchanges", {{"done", report.swarm.done}, {"late", report.swarm.late}, {"failed", report.swarm.failed}}},
       {"blocks", print_blocks(report.swarm.blocks)},
       {"pairs", pairs_json(report)},
@@ -219,19 +233,19 @@ std::string print_simulation_html(const SimulationReport& report) {
 std::string print_simulation_table(const SimulationReport& report) {
   std::vector<std::vector<std::string>> rows = {
       {"series", "time", "steps", "samples", "sent", "loss", "accuracy", "distance"}};
-  uint64_t asked = 0;  // of the baselines
-  for (const CurvePoint& point : report.baselines) asked = std::max(asked, point.step);
+  bool shows_before = false;
   for (const Series& series : gather(report)) {
     if (series.points.empty()) continue;
     const std::string name = series.name == "swarm"  ? "swarm (average)"
                              : series.name == "mean" ? "mean model"
                                                      : series.name;
     rows.push_back(table_row(name, series.points.back()));
-    if (series.name != "mean" || series.points.back().step <= asked) continue;
-    if (const CurvePoint* like = last_within(series.points, asked))
-      rows.push_back(table_row(fmt::format("  by step {}", asked), *like));
+    const CurvePoint* like = series.name == "mean" ? by_steps(series.points, report.steps) : nullptr;
+    if (like == nullptr) continue;
+    rows.push_back(table_row(fmt::format("  by step {}", report.steps), *like));
+    shows_before = true;
   }
-  return print_columns(rows, 1) + (asked == 0 ? "" : describe_steps(asked));
+  return print_columns(rows, 1) + describe_steps(report, shows_before);
 }
 
 std::string print_simulation_details(const SimulationReport& report) {
@@ -257,6 +271,7 @@ void write_simulation(const std::string& dir, const SimulationReport& report) {
   write_file(place / "curve.csv", print_curve_csv(report));
   write_file(place / "summary.json", print_simulation_json(report));
   write_file(place / "report.html", print_simulation_html(report));
+  write_file(place / "config.yaml", report.config);
 }
 
 }  // namespace starling

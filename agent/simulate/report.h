@@ -1,4 +1,5 @@
-// The outcome of a simulation in files: curve.csv, summary.json, and report.html, which is self-contained.
+// The outcome of a simulation in files: curve.csv, summary.json, and report.html, which is self-contained. And
+// config.yaml, with which it can be repeated.
 #pragma once
 
 #include <string>
@@ -11,7 +12,9 @@ namespace starling {
 struct SimulationReport {
   std::string title;    // of the page
   std::string command;  // agents, links and speeds, for people
+  std::string config;   // the whole of it, with the command line
   size_t agents = 0;
+  uint64_t steps = 0;  // asked for; 0: without end
   SwarmOutcome swarm;
   std::vector<CurvePoint> baselines;
 };

@@ -91,8 +91,8 @@ class Run {
   const OnSimProgress& on_progress_;
   ScenarioAgenda agenda_;
   std::vector<size_t> shards_;  // by agent
-  size_t free_shard_ = 0;       // of the agent killed last
-  uint64_t lost_samples_ = 0;   // seen by agents that were killed
+  FreeShards free_shards_;
+  uint64_t lost_samples_ = 0;  // seen by agents that were killed
   SwarmOutcome outcome_;
   SimSwarm swarm_;
   TimePoint origin_, last_look_;
@@ -163,7 +163,7 @@ void Run::act(const ScenarioEvent& event) {
   } else if (event.kind == Kind::kKill) {
     if (swarm_.training(event.agent)) lost_samples_ += look_at(event.agent).samples;
     swarm_.kill(event.agent);
-    free_shard_ = shards_[event.agent];
+    free_shards_.add(static_cast<uint32_t>(shards_[event.agent]));
     tell(name + " killed");
   } else {
     swarm_.pause(event.agent, event.kind == Kind::kPause);
@@ -183,7 +183,7 @@ uint64_t Run::median_step_now() {
   return median_step(std::move(steps));
 }
 
-// The newcomer has only addresses, and the data of the agent killed last.
+// The newcomer has only addresses, and data.
 void Run::join() {
   SimAgentOptions agent;
   agent.adopt_settings = true;
@@ -192,7 +192,7 @@ void Run::join() {
   for (size_t other = 0; other < swarm_.count() && agent.bootstrap.size() < kSeeds; ++other) {
     if (swarm_.living(other)) agent.bootstrap.push_back(other);
   }
-  shards_.push_back(free_shard_);
+  shards_.push_back(free_shards_.take());
   tell("agent " + std::to_string(swarm_.count()) + " joins");
   swarm_.add(agent);
 }
@@ -273,7 +273,7 @@ std::optional<LogReport> Run::log_of(size_t agent) {
 
 std::optional<PairReport> Run::pairs_of(size_t agent) {
   if (!swarm_.training(agent) || swarm_.agent(agent).exchange() == nullptr) return std::nullopt;
-  PairReport pairs{fmt::format("agent {}", agent), swarm_.agent(agent).room_status().pairs.counters,
+  PairReport pairs{fmt::format("agent {}", agent), swarm_.agent(agent).room_status().pairs_in_training,
                    swarm_.agent(agent).rounds()->steps().taken()};
   uint64_t agents = 0;
   for (size_t a = 0; a < swarm_.count(); ++a) agents += swarm_.training(a);

@@ -43,7 +43,7 @@ struct SwarmOutcome {
   BlockTally blocks;                           // of their exchanges
   bool in_rounds = false;                      // as ExchangeStatus says
   std::vector<std::optional<LogReport>> logs;  // by agent, of a swarm that shares updates; nullopt: not there any more
-  std::vector<std::optional<PairReport>> pairs;  // by agent, of those that took part in pair exchanges
+  std::vector<std::optional<PairReport>> pairs;  // by agent, while it trained; nullopt: it made no pair exchange
 };
 
 // What one step of an agent takes; agents that join later included.

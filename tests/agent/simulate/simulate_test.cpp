@@ -208,6 +208,22 @@ TEST(Simulate, LosesExchangesAsAWhole) {
   EXPECT_EQ(outcome.blocks.missing, outcome.late);
 }
 
+// Exchanges while settling have no steps between them.
+TEST(Simulate, ExchangesAStepAreThoseOfTraining) {
+  Config config = quadratic_config();
+  config.swarm.exchange.carry_momentum = false;
+  config.swarm.stop_after = 50;
+  SimulateOptions options;
+  options.agents = 16;
+  const SwarmOutcome outcome = run_swarm(options, config);
+  EXPECT_GT(outcome.done, 2u * 16 * 50) << "they settled for a while";
+  for (const auto& pairs : outcome.pairs) {
+    ASSERT_TRUE(pairs && pairs->exchanges_a_step() && pairs->drift);
+    EXPECT_NEAR(*pairs->exchanges_a_step(), 1, 0.15) << pairs->name;
+    EXPECT_NEAR(*pairs->drift, 2, 0.5) << pairs->name;  // 0.47 of a difference left by an exchange, momentum 0.5
+  }
+}
+
 TEST(Simulate, TheSameOptionsGiveTheSameBytes) {
   SimulateOptions options;
   options.loss = 0.05;
@@ -269,6 +285,39 @@ TEST(Simulate, KillsJoinsAndPausesHappenWhenPlanned) {
     EXPECT_GE(mean[i].samples, mean[i - 1].samples) << "the samples of the killed agent were forgotten";
     EXPECT_GE(mean[i].bytes, mean[i - 1].bytes);
   }
+}
+
+// A task that keeps which shards were asked for.
+struct ShardsKept final : SimTask {
+  explicit ShardsKept(std::unique_ptr<SimTask> task) : inner(std::move(task)) {}
+  std::unique_ptr<Trainer> make(size_t shard, const SwarmConfig& swarm, const Clock& clock,
+                                std::function<void()> on_idle) override {
+    shards.push_back(shard);
+    return inner->make(shard, swarm, clock, std::move(on_idle));
+  }
+  bool has_trainer_for_all() const override { return inner->has_trainer_for_all(); }
+  std::unique_ptr<Trainer> make_for_all(const SwarmConfig& swarm, const Clock& clock,
+                                        std::function<void()> on_idle) override {
+    return inner->make_for_all(swarm, clock, std::move(on_idle));
+  }
+  SimScore score(std::span<const float> params, const std::vector<size_t>& held) override {
+    return inner->score(params, held);
+  }
+  std::unique_ptr<SimTask> inner;
+  std::vector<size_t> shards;
+};
+
+TEST(Simulate, NewcomersTakeTheShardsOfKilledAgentsLastFirst) {
+  spdlog::set_level(spdlog::level::off);
+  Config config = quadratic_config();
+  config.swarm.stop_after = 200;
+  SimulateOptions options;
+  options.agents = 4;
+  for (const char* kill : {"1@0.5", "3@0.6"}) options.scenario.add_kill(kill);
+  for (const char* join : {"@1", "@1.2", "@1.4"}) options.scenario.add_join(join);
+  ShardsKept task(make_quadratic_task(config, options.agents));
+  (void)run_simulated_swarm(options, config, task, [](double, const auto&) {});
+  EXPECT_EQ(task.shards, (std::vector<size_t>{0, 1, 2, 3, 3, 1, 0}));
 }
 
 TEST(Simulate, AnAgentKilledAtTheStartIsNotLookedAt) {
@@ -648,6 +697,55 @@ TEST_F(SimulateCommand, ExchangesInRoundsSayWhatBecameOfTheirBlocks) {
   EXPECT_EQ(print_blocks_line({}), "blocks due 0");
 }
 
+TEST_F(SimulateCommand, IsRepeatedByTheConfigBesideItsReport) {
+  options_.command_line = "starling simulate --config swarm.yaml";
+  options_.rng_seed = 7;
+  options_.overrides = {"swarm.exchange.kind=neighborhood", "swarm.exchange.codec=fp32", "swarm.topology.kind=ring"};
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(failure(), "none");
+  const std::string said = testing::internal::GetCapturedStdout(), first = read("summary.json");
+  EXPECT_TRUE(said.starts_with("3 agents, quadratic, neighborhood, fp32, ring, rng seed 7; links")) << said;
+  EXPECT_NE(said.find("/report.html, with config.yaml beside it\n"), std::string::npos) << said;
+  EXPECT_TRUE(read("config.yaml").starts_with("# starling simulate --config swarm.yaml\n")) << read("config.yaml");
+  options_.overrides.clear();
+  options_.rng_seed.reset();
+  options_.steps.reset();
+  options_.config_path = (std::filesystem::path(options_.out) / "config.yaml").string();
+  EXPECT_NE(failure().find("config.yaml is the --config and would be overwritten; name another --out"),
+            std::string::npos);
+  options_.out = (dir_ / "again").string();
+  EXPECT_EQ(failure(), "none");
+  EXPECT_EQ(read("summary.json"), first);
+}
+
+TEST_F(SimulateCommand, TheHeadNamesTheExchange) {
+  const auto head = [&](std::vector<std::string> overrides) {
+    options_.overrides = std::move(overrides);
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(failure(), "none");
+    const std::string said = testing::internal::GetCapturedStdout();
+    return said.substr(0, said.find(", rng seed"));
+  };
+  EXPECT_EQ(head({}), "3 agents, quadratic, pairwise, modulo8, matching");
+  EXPECT_EQ(head({"swarm.exchange.kind=group", "swarm.exchange.codec=bf16"}), "3 agents, quadratic, group, bf16");
+  EXPECT_EQ(head({"swarm.exchange.kind=group", "swarm.exchange.source=updates", "swarm.exchange.update.codec=topk"}),
+            "3 agents, quadratic, group of updates, topk");
+  EXPECT_EQ(head({"swarm.exchange.kind=none"}), "3 agents, quadratic, exchange none");
+}
+
+TEST_F(SimulateCommand, WhatBaselinesDoNotSufferIsSaid) {
+  options_.loss = 0.01;
+  options_.scenario.add_kill("2@0.2");
+  EXPECT_EQ(failure(), "none");
+  EXPECT_EQ(read("summary.json").find("baselines run without"), std::string::npos) << "there are none";
+  options_.baselines = {"serial"};
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(failure(), "none");
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_NE(text.find("\nbaselines run without --loss, --kill: "), std::string::npos) << text;
+  EXPECT_NE(read("report.html").find("baselines run without --loss, --kill: "), std::string::npos);
+}
+
 TEST_F(SimulateCommand, WrongStartsSayWhatToDo) {
   const SimulateOptions good = options_;
   const auto fails_with = [&](const char* part) {
@@ -661,6 +759,13 @@ TEST_F(SimulateCommand, WrongStartsSayWhatToDo) {
   fails_with("--kill 3@1: the agents are 0 to 2");
   options_.scenario.add_pause("9@1+1");
   fails_with("--pause 9@1: the agents are 0 to 2");
+  options_.speeds = {1, 1, 1, 8};
+  fails_with("--speeds names 4 factors, and the agents are 3; leave some out");
+  options_.exchange_loss = 0.1;
+  options_.overrides = {"swarm.exchange.kind=neighborhood", "swarm.exchange.codec=fp32"};
+  fails_with("--lose-exchanges: only pairs lose exchanges as a whole");
+  options_.overrides = {"swarm.topology.kind=file", "swarm.topology.edges=[agent-0 agent-1]"};
+  fails_with("names no edge of 'agent-2'");
   options_.baselines = {"alreduce"};
   fails_with("did you mean 'allreduce'?");
   options_.baselines = {"powersgd-3"};
@@ -711,14 +816,27 @@ TEST(SimulationTable, ComparesWithBaselinesAtEqualSteps) {
     report.swarm.points.push_back(at("swarm", 0, step, accuracy));
     report.swarm.points.push_back(at("mean", std::nullopt, step, accuracy));
   }
+  report.steps = 50;
   report.baselines = {at("allreduce", std::nullopt, 0, 0.1), at("allreduce", std::nullopt, 50, 0.8)};
   const std::string table = print_simulation_table(report);
   const size_t mean = table.find("mean model"), within = table.find("by step 50"), rival = table.find("allreduce");
   ASSERT_TRUE(mean < within && within < rival && rival != std::string::npos) << table;
   EXPECT_NE(table.substr(within, rival - within).find(" 48 "), std::string::npos) << table;
   EXPECT_NE(table.substr(within, rival - within).find("70.0 %"), std::string::npos) << table;
+  EXPECT_NE(table.find("Baselines take 50 steps.\nAgents end later"), std::string::npos) << table;
+  const auto json = [&] { return nlohmann::json::parse(print_simulation_json(report))["by_step"]; };
+  EXPECT_EQ(json()["steps"], 48);
+  EXPECT_DOUBLE_EQ(json()["accuracy"], 0.7);
   report.baselines.clear();
-  EXPECT_EQ(print_simulation_table(report).find("by step"), std::string::npos) << "nothing to compare with";
+  EXPECT_NE(print_simulation_table(report).find("  by step 50 "), std::string::npos);
+  EXPECT_EQ(print_simulation_table(report).find("Baselines"), std::string::npos);
+  report.steps = 70;
+  EXPECT_EQ(print_simulation_table(report).find("by step"), std::string::npos) << "the swarm ended before";
+  EXPECT_TRUE(json().is_null());
+  report.baselines = {at("allreduce", std::nullopt, 70, 0.8)};
+  const std::string before = print_simulation_table(report);
+  EXPECT_NE(before.find("Baselines take 70 steps.\n"), std::string::npos) << before;
+  EXPECT_EQ(before.find("by step"), std::string::npos) << before;
 }
 
 }  // namespace
