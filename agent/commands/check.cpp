@@ -11,6 +11,7 @@
 #include "agent/config/values.h"
 #include "agent/data/survey.h"
 #include "agent/report/format.h"
+#include "agent/share/make_exchange.h"
 #include "agent/share/memory_need.h"
 #include "agent/train/model_kinds.h"
 
@@ -35,14 +36,23 @@ std::string print_seconds(double seconds) {
   return seconds < 100 ? fmt::format("{:.2g} s", seconds) : fmt::format("{:.0f} s", seconds);
 }
 
+void check_blocks(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  if (exchange.kind != ExchangeKind::kPairwise || model_kind(swarm.model.kind).attached) return;
+  const uint64_t params = count_elements(swarm.model);
+  require_blocks(exchange, params, (params + exchange.block - 1) / exchange.block);
+}
+
 // Says whether the model fits this machine and its links. Throws std::runtime_error where it does not fit the machine.
 void check_size(const Config& config, bool json) {
   const ModelKind& kind = model_kind(config.swarm.model.kind);
   if (kind.attached) return;  // its size is the loop's
   const uint64_t params = count_elements(config.swarm.model);
   const uint64_t memory = kProgramMemory + memory_need(config.swarm, config.agent);
-  const bool shares = config.swarm.exchange.kind != ExchangeKind::kNone;
-  const double bytes = shares ? exchange_bytes(config.swarm) : 0;
+  const ExchangeKind exchange = config.swarm.exchange.kind;
+  const bool shares = exchange != ExchangeKind::kNone;
+  const int payloads = exchange == ExchangeKind::kGroup ? 2 : 1;  // its own, and the averages that it owns
+  const double bytes = shares ? payloads * exchange_bytes(config.swarm) : 0;
   if (json) {
     const nlohmann::json facts = {
         {"params", params}, {"memory_bytes", memory}, {"exchange_bytes", static_cast<uint64_t>(bytes)}};
@@ -50,8 +60,9 @@ void check_size(const Config& config, bool json) {
   } else {
     fmt::print("  {} params; an agent takes about {} of memory on a CPU\n", params, print_bytes(memory));
     if (shares) {
-      fmt::print("  an exchange sends at most {} each way: {} at 10 Mb/s, {} at 1 Gb/s\n",
-                 print_bytes(static_cast<uint64_t>(bytes)), print_seconds(bytes * 8 / 10e6),
+      fmt::print("  an exchange sends at most {} each way{}: {} at 10 Mb/s, {} at 1 Gb/s\n",
+                 print_bytes(static_cast<uint64_t>(bytes)),
+                 exchange == ExchangeKind::kNeighborhood ? " with each neighbor" : "", print_seconds(bytes * 8 / 10e6),
                  print_seconds(bytes * 8 / 1e9));
     }
   }
@@ -62,8 +73,12 @@ void check_size(const Config& config, bool json) {
 
 int run_check_command(const CheckCommand& command) {
   Config config;
+  if (command.config_path.empty() && !command.overrides.empty()) {
+    throw std::runtime_error("--set changes a config, and there is none here: name a FILE");
+  }
   if (!command.config_path.empty()) {
-    config = load_config(command.config_path, {});
+    config = load_config(command.config_path, command.overrides);
+    if (config.has_swarm) check_blocks(config.swarm);
     if (!command.json) std::printf("%s: ok\n", command.config_path.c_str());
     if (config.has_swarm) check_size(config, command.json);
   }
@@ -81,11 +96,13 @@ void add_check(CLI::App& app, Cli& cli) {
                options->data);
   command.flag("--json", "Of a config: prints params, bytes of memory, and bytes of an exchange as a line of JSON.",
                options->json);
+  add_set_flag(command, cli);
   command.require_any({"file", "--config", "--data"});
   command.exclude("file", "--config");
   command.exclude("--data", "--json");
   command.then([&cli, options] {
     cli.config_path = options->config_path;
+    options->overrides = cli.overrides;
     cli.choose("check", *options, run_check_command);
   });
 }

@@ -1,6 +1,7 @@
 #include "agent/commands/cli.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <iostream>
 #include <stdexcept>
@@ -18,7 +19,7 @@ namespace {
 constexpr const char* kFirstSwarm = R"(A first swarm:
   starling init --task digits swarm.yaml
   starling agent --config swarm.yaml --data FOLDER
-  starling agent --bootstrap HOST:PORT --data FOLDER     on every further machine)";
+  starling agent --bootstrap HOST:7400#TICKET --data FOLDER     on every further machine)";
 
 constexpr const char* kFirstOwnSwarm = R"(A first swarm, of PyTorch loops of your own:
   starling init --task own swarm.yaml
@@ -68,9 +69,28 @@ std::string log_level_of_environment(const char* level) {
   }
 }
 
+std::string print_command_line(int argc, const char* const* argv) {
+  constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@+%";
+  std::string line = "starling";
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = hide_tickets(argv[i]);
+    if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) {
+      line += " " + argument;
+      continue;
+    }
+    line += " '";
+    for (const char c : argument) line += c == '\'' ? "'\\''" : std::string(1, std::iscntrl(c) ? ' ' : c);
+    line += "'";
+  }
+  return line;
+}
+
 // What is wrong, and where to look it up.
 std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv) {
   std::string text = error.what(), help = "starling --help";
+  const size_t repeated = text.find(": At Most 1 required");
+  if (repeated != std::string::npos)
+    text = text.substr(0, repeated) + " is given more than once; leave all but one out";
   const CLI::App* command = argc > 1 ? find_command(app, argv[1]) : nullptr;
   if (command != nullptr) {
     help = "starling " + command->get_name() + " --help";
@@ -101,6 +121,7 @@ Cli parse_cli(int argc, const char* const* argv, const std::string& program, con
   }
   Cli cli;
   cli.program = program;
+  cli.command_line = print_command_line(argc, argv);
   cli.engines = engines;
   CLI::App app{"Starling trains one model on many machines, without a server.", "starling"};
   app.set_version_flag("--version", "starling " + print_version(kProgram));

@@ -35,6 +35,7 @@ void require_engine(bool there, const std::string& command);
 struct Cli {
   std::string program;  // path of this binary, to start agents with
   Engines engines;
+  std::string command_line;            // as typed, on one line, for a shell; tickets are hidden
   std::string command;                 // by name; empty: help, version or a usage error was shown
   std::any options;                    // of the command, as commands.h names them
   std::function<int()> run;            // to the end of the command; empty where `command` is

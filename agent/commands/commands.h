@@ -77,9 +77,10 @@ struct InitCommand {
 int run_init_command(const InitCommand& command);
 
 struct CheckCommand {
-  std::string config_path;  // empty: none
-  std::string data;         // --data; empty: none
-  bool json = false;        // of the config alone
+  std::string config_path;               // empty: none
+  std::string data;                      // --data; empty: none
+  bool json = false;                     // of the config alone
+  std::vector<std::string> overrides{};  // --set, of the config
 };
 
 // Says what is wrong with a config, what a data set holds, and whether both fit.
@@ -155,7 +156,7 @@ struct PlanOptions {
 // Prints which layers' gradients are best sent together, beside naive plans, and when what is computed and sent.
 int run_plan_command(const PlanOptions& options);
 
-// Writes DIR/curve.csv, DIR/summary.json and DIR/report.html. The same options give the same files.
+// Writes curve.csv, summary.json, report.html and config.yaml into DIR. The same options give the same files.
 int run_simulate_command(const SimulateOptions& options, const SimTaskFactory& make_task);
 
 }  // namespace starling

@@ -116,7 +116,7 @@ void add_eval(CLI::App& app, Cli& cli) {
   Subcommand command(app, "eval", "Judges an agent's model: accuracy and loss, in all and by class.");
   add_state_flag(command, options->state);
   command.text("--data FOLDER",
-               "Labelled data, as --data of an agent takes them; of train and test files the latter are used.",
+               "Labelled data, as --data of an agent takes them. Where there are test files, only those are used.",
                options->data);
   command.require("--data");
   command.option("--device DEVICE", "auto (a GPU if one is usable) | cpu | cuda. Default: auto.",

@@ -40,10 +40,7 @@ void add_bootstrap_flag(Subcommand& command, Cli& cli, const char* doc) {
   });
 }
 
-void add_common_flags(Subcommand& command, Cli& cli, bool needs_config) {
-  const std::string file = "YAML file with the settings; starling init makes one.";
-  command.text("--config FILE", needs_config ? file : file + " Default: none.", cli.config_path);
-  if (needs_config) command.require("--config");
+void add_set_flag(Subcommand& command, Cli& cli) {
   command.repeatable("--set KEY=VALUE",
                      "Sets any key of the config, such as swarm.exchange.codec=bf16. Repeatable; a later one wins.",
                      [&cli](const std::string& text) {
@@ -51,6 +48,13 @@ void add_common_flags(Subcommand& command, Cli& cli, bool needs_config) {
                          throw std::invalid_argument("'" + text + "' is a flag, and no key; give it without --set");
                        cli.overrides.push_back(text);
                      });
+}
+
+void add_common_flags(Subcommand& command, Cli& cli, bool needs_config) {
+  const std::string file = "YAML file with the settings; starling init makes one.";
+  command.text("--config FILE", needs_config ? file : file + " Default: none.", cli.config_path);
+  if (needs_config) command.require("--config");
+  add_set_flag(command, cli);
   command.option(
       "--log-level LEVEL",
       "Least level that is logged: debug | info | warn | error | off. Default: STARLING_LOG_LEVEL, else info.",
@@ -68,10 +72,11 @@ void add_scenario_flags(Subcommand& command, Scenario& scenario) {
                      "Kills an agent at a time in seconds or at a step of the swarm: 2@8 or 2@step40. Agents count "
                      "from 0. Repeatable.",
                      [&scenario](const std::string& text) { scenario.add_kill(text); });
-  command.repeatable(
-      "--join @TIME",
-      "Lets a new agent join at a time or step, with the data of the agent that was killed last. Repeatable.",
-      [&scenario](const std::string& text) { scenario.add_join(text); });
+  command.repeatable("--join @TIME",
+                     "Lets a new agent join at a time or step, with the data of the agent killed last that no other "
+                     "newcomer has taken. "
+                     "Repeatable.",
+                     [&scenario](const std::string& text) { scenario.add_join(text); });
   command.repeatable("--pause AGENT@TIME+S", "Stops an agent for some seconds: 2@8+1.5. Repeatable.",
                      [&scenario](const std::string& text) { scenario.add_pause(text); });
 }
@@ -88,7 +93,7 @@ std::string read_log_level(const std::string& text) {
 Duration read_duration(const std::string& text) {
   const auto duration = parse_duration(text);
   if (duration) return *duration;
-  throw std::invalid_argument("expected a time with its unit such as 10ms (us, ms, s, m, h), found '" + text + "'");
+  throw std::invalid_argument("expected a time with its unit such as 10ms (us, ms, s, m, h, d), found '" + text + "'");
 }
 
 double read_rate(const std::string& text) {

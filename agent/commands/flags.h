@@ -12,6 +12,8 @@
 
 namespace starling {
 
+void add_set_flag(Subcommand& command, Cli& cli);
+
 // --config, --set, --log-level.
 void add_common_flags(Subcommand& command, Cli& cli, bool needs_config = false);
 

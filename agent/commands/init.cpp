@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
 #include "agent/config/values.h"
@@ -23,7 +25,12 @@
 namespace starling {
 namespace {
 
-struct Task { std::string name, what, model, optimizer; };
+struct Task {
+  std::string name, what, model, optimizer;
+  bool has_test = true;    // the data have a part to judge the model by
+  std::string remark{};    // on its data
+  bool certified = false;  // as the swarm was whose model it goes on from
+};
 
 const Task& task_of(const std::string& name) {
   static const std::vector<Task> tasks = {
@@ -64,14 +71,17 @@ constexpr const char* kAfterCodec = R"(
     deadline_max: auto                # follows the model's bytes; links below 10 Mb/s need a time, such as 5m
   membership: {probe_interval: 1s, probe_timeout: 500ms}
   wait_for: 2                         # the first step comes when so many agents are there; or --wait-for N
-  stop_after: 2000                    # steps of the swarm; 0: until Ctrl-C
+  stop_after: 2000                    # steps of the swarm; 0: until Ctrl-C (with schedule: constant)
 
 agent:                                # this machine alone
   listen: 0.0.0.0:7400                # bulk data take the next port
-  state: starling-state               # folder of the identity and the checkpoints; the same one resumes
-  checkpoint: {every: 30s, keep: 3}
+)";
+
+constexpr const char* kAfterState = R"(  checkpoint: {every: 30s, keep: 3}
   evaluate_every: 5s
 )";
+
+constexpr const char* kState = "starling-state";
 
 constexpr const char* kNoPath =
     R"(    # path: FOLDER                    # or --data: IDX (the MNIST family), CIFAR-10, images in a folder for each
@@ -81,7 +91,6 @@ constexpr const char* kNoPath =
 constexpr const char* kSharding = R"(    sharding: all                     # this machine's data are its own
     # sharding: labels                # or all machines have one folder, and each takes its part:
     # shard: 1/4                      #   here the first of four
-    # hold_out: 0.1                   # a tenth of these data is never trained on, and judges the model
 )";
 
 constexpr const char* kFromModel =
@@ -92,7 +101,15 @@ Only this machine needs it; further ones fetch the model.
 constexpr const char* kNext =
     R"(wrote %s. Next, on this machine (HOST is its name or address, as other machines see it):
   starling agent --config %s%s
-and on each further one, by the ticket that the first one prints (also in starling-state/ticket):
+and on each further one, by the ticket that the first one prints (also in %s/ticket):
+  starling agent --bootstrap HOST:7400#TICKET --data FOLDER
+Training begins when 2 agents are there; add --wait-for N to the first one for another number.
+)";
+
+constexpr const char* kCertifiedNext =
+    R"(wrote %s. It is certified, as the swarm of that model was. Next, on this machine (HOST as others see it):
+  starling agent --config %s%s
+and on each further one, whose id `starling key` prints, by the ticket that `starling admit ID --state %s` prints here:
   starling agent --bootstrap HOST:7400#TICKET --data FOLDER
 Training begins when 2 agents are there; add --wait-for N to the first one for another number.
 )";
@@ -150,7 +167,7 @@ std::string name_from(const std::string& path) {
 Task task_from(const std::string& data) {
   const DataSurvey survey = survey_data(data, nullptr, false);
   const std::string like = survey.is_text() ? "text" : survey.shape[0] == 1 ? "digits" : "cifar10";
-  return {name_from(data), "the data below", survey.model, task_of(like).optimizer};
+  return {name_from(data), "the data below", survey.model, task_of(like).optimizer, survey.has_test, survey.remark};
 }
 
 // As a config file has it.
@@ -165,23 +182,38 @@ std::string print_model(const ModelConfig& model) {
 Task task_from(const GivenModel& given, const std::string& config_path) {
   const ModelConfig& model = given.model;
   const std::string like = model.kind == "lstm" ? "text" : model.input[0] == 1 ? "digits" : "cifar10";
-  return {name_from(config_path), "further from a trained model", print_model(model), task_of(like).optimizer};
+  return {name_from(config_path), "further from a trained model", print_model(model), task_of(like).optimizer, true, "",
+          given.certified};
+}
+
+// A folder that no agent has used, as a new swarm needs.
+std::string free_state() {
+  std::string state = kState;
+  for (int i = 2; std::filesystem::exists(state); ++i) state = kState + ("-" + std::to_string(i));
+  return state;
 }
 
 // `data`: where this agent's lie; empty: not said. `genesis`: the file that the swarm begins from; empty: none.
-std::string config_for(const Task& task, const std::string& data, const std::string& genesis) {
+std::string config_for(const Task& task, const std::string& data, const std::string& genesis,
+                       const std::string& state) {
   std::string seed = "  rng_seed: " + std::to_string(drawn_seed());
   seed.resize(38, ' ');
   std::string begins;
   if (!genesis.empty()) {
     begins = "  genesis: " + TextValue::print(genesis) + "   # the trained model that the swarm begins from\n";
   }
-  return "# A swarm that learns " + task.what + kIntro + "  name: " + task.name + "\n" + seed +
+  return "# A swarm that learns " + task.what + kIntro + "  name: " + task.name + "\n" +
+         (task.certified ? "  trust: certified                    # its first agent admits each further one\n" : "") +
+         seed +
          (genesis.empty() ? "# drawn; the first params and the division of the data follow from it"
                           : "# drawn; the division of the data follows from it") +
          "\n  model: " + task.model + "\n  optimizer: " + task.optimizer + "\n" + kRest + codec_choices(", ") +
-         kAfterCodec + begins + "  data:\n" + (data.empty() ? kNoPath : "    path: " + TextValue::print(data) + "\n") +
-         kSharding;
+         kAfterCodec +
+         fmt::format("  state: {:<29}# folder of the identity and the checkpoints; the same one resumes\n", state) +
+         kAfterState + begins + "  data:\n" + (data.empty() ? kNoPath : "    path: " + TextValue::print(data) + "\n") +
+         kSharding +
+         fmt::format("    {:<34}# a tenth of these data is never trained on, and judges the model\n",
+                     task.has_test ? "# hold_out: 0.1" : "hold_out: 0.1");
 }
 
 [[noreturn]] void refuse_overwriting(const std::string& path) {
@@ -230,13 +262,16 @@ int run_init_command(const InitCommand& command) {
     write_tensor_file(genesis, given.file);
     std::printf(kFromModel, genesis.c_str(), given.from.c_str());
   }
+  const std::string state = command.from.empty() ? kState : free_state();
   try {
-    write_config(path, config_for(task, data, genesis));
+    write_config(path, config_for(task, data, genesis, state));
   } catch (...) {
     if (!genesis.empty()) unlink(genesis.c_str());
     throw;
   }
-  std::printf(kNext, path.c_str(), path.c_str(), data.empty() ? " --data FOLDER" : "");
+  if (!task.remark.empty()) std::printf("%s: %s\n", data.c_str(), task.remark.c_str());
+  std::printf(task.certified ? kCertifiedNext : kNext, path.c_str(), path.c_str(), data.empty() ? " --data FOLDER" : "",
+              state.c_str());
   return 0;
 }
 

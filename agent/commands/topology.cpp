@@ -30,7 +30,8 @@ namespace {
 constexpr uint64_t kAgentsDefault = 16;
 constexpr uint64_t kParamsMax = 1'000'000'000'000;
 constexpr const char* kPairsCounted =
-    "matching: in a round each agent begins one exchange and answers one on average\n";
+    "matching: one exchange an agent and round; swarm.exchange.exchanges_per_step: 2 makes two, as auto does where\n"
+    "  more than four agents share the momentum\n";
 
 // A graph and what is printed about it.
 struct Subject {
@@ -180,11 +181,9 @@ struct Load {
   uint64_t messages, bytes;
 };
 
-// One model, or fragment, out and one in for each exchange. Of pairs an agent begins one in a round and answers one on
-// average, but the matching that stands for them here joins it to one other only.
-Load node_load(TopologyKind kind, const std::string& who, size_t degree, const Payload& payload) {
-  const uint64_t exchanges = kind == TopologyKind::kMatching ? 2 : degree;
-  return {who, 2 * exchanges, 2 * exchanges * payload.bytes};
+// One model, or fragment, out and one in for each edge.
+Load node_load(const std::string& who, size_t degree, const Payload& payload) {
+  return {who, 2 * degree, 2 * degree * payload.bytes};
 }
 
 // Two well-known loads for comparison: a parameter server, to which each agent sends its model and gets one back, and a
@@ -219,7 +218,7 @@ std::string print_one(const Subject& subject, const TopologyFigures& figures, co
   text += "\nBusiest node, sent and received in one round (" + payload.words + "):\n\n";
   text += fmt::format("  {:<20}{:>10}{:>12}\n", "", "messages", "bytes");
   std::vector<Load> loads = known_loads(count, payload);
-  loads.insert(loads.begin(), node_load(subject.spec.kind, name, figures.degree_max, payload));
+  loads.insert(loads.begin(), node_load(name, figures.degree_max, payload));
   for (const Load& load : loads) {
     text += fmt::format("  {:<20}{:10}{:>12}\n", load.who, load.messages, print_bytes(load.bytes));
   }
@@ -242,7 +241,7 @@ std::string print_all(const TopologyOptions& options, const Payload& payload) {
     if (kind == TopologyKind::kFile) continue;
     const Subject subject = make_subject(kind, options);
     const TopologyFigures figures = measure_topology(subject.spec, subject.graph, {});
-    const Load load = node_load(kind, name, figures.degree_max, payload);
+    const Load load = node_load(name, figures.degree_max, payload);
     text +=
         print_row(name + (changes_by_round(kind) ? " *" : ""), print_degrees(figures), std::to_string(figures.edges),
                   figures.diameter ? std::to_string(*figures.diameter) : "-", print_gap(figures),

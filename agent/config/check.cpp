@@ -254,6 +254,7 @@ void refuse_absent(const SwarmConfig& swarm, size_t count) {
   for (size_t i = 0; i < count; ++i) names.push_back("agent-" + std::to_string(i));
   Mistakes mistakes;
   std::set<std::string> absent;
+  std::vector<std::string> unnamed = names;
   const auto look_for = [&](const std::string& key, const std::string& name) {
     if (std::find(names.begin(), names.end(), name) != names.end() || !absent.insert(key + name).second) return;
     mistakes.add(key + " names '" + name + "', which this swarm will not have: its agents are agent-0 to " +
@@ -262,7 +263,20 @@ void refuse_absent(const SwarmConfig& swarm, size_t count) {
   for (const auto& [a, b] : swarm.topology.edges) {
     look_for("swarm.topology.edges", a);
     look_for("swarm.topology.edges", b);
+    std::erase(unnamed, a);
+    std::erase(unnamed, b);
   }
+  mistakes.add_if(!swarm.topology.edges.empty() && !unnamed.empty(),
+                  "swarm.topology.edges names no edge of '" + (unnamed.empty() ? "" : unnamed.front()) +
+                      "', which would meet nobody; add an edge, or start fewer agents");
+  const bool unread = swarm.exchange.kind == ExchangeKind::kGroup && swarm.topology.kind != TopologySpec().kind;
+  mistakes.add_if(unread, "swarm.topology.kind: " + std::string(topology_name(swarm.topology.kind)) +
+                              ": a group has no graph, as all its members meet; delete the key, or write kind: "
+                              "neighborhood");
+  const uint32_t degree = swarm.topology.degree;
+  mistakes.add_if(swarm.topology.kind == TopologyKind::kRegular && degree != TopologySpec().degree && degree >= count,
+                  "swarm.topology.degree: " + std::to_string(degree) + " neighbors of each of " +
+                      std::to_string(count) + " agents; start more, or choose at most " + std::to_string(count - 1));
   for (const std::string& name : swarm.exchange.members) look_for("swarm.exchange.members", name);
   const size_t named = swarm.exchange.members.size();
   mistakes.add_if(shares_updates(swarm.exchange) && named > 0 && named < count,

@@ -360,8 +360,8 @@ void add_training(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.optimizer.decay", "", "Factor on the learning rate at each drop of the step schedule.",
                   AT(swarm.optimizer.decay), NumberValue{1e-6, 1}));
   t.push_back(row("swarm.weight", "",
-                  "Weight of an agent in the mean: uniform (equal, however fast it is) | data (by the size of its "
-                  "data) | equal (each model counts the same, so fast agents count more).",
+                  "Weight of an agent in the mean: uniform (its data count the same at any speed) | data (by the "
+                  "number of its samples) | equal (each model counts the same, so fast agents count more).",
                   AT(swarm.weight), WordValue{{"uniform", "data", "equal"}}));
   t.push_back(row("swarm.local_steps", "",
                   "Optimizer steps between two exchanges; may also be written sync_every. More steps send fewer bytes, "
@@ -414,7 +414,7 @@ ConfigField repair_row() {
   };
   const ChoiceValue<bool> kind{{{"on", true}, {"off", false}}};
   ConfigField field = row("swarm.exchange.repair", "--repair",
-                          "Gradients: on | off. Off leaves lost gradients lost. For experiments. Default: on.",
+                          "Gradients: whether lost ones are repaired, on | off. For experiments. Default: on.",
                           AT(swarm.exchange.repair), kind, print);
   return for_experiments("on", "only 'starling simulate --repair off' shares gradients without repair",
                          since("0.2.0", "off", field));
@@ -475,8 +475,8 @@ void add_exchange(std::vector<ConfigField>& t) {
                   AT(swarm.exchange.deadline_min), TimeValue{1ms, 1h}));
   t.push_back(
       row("swarm.exchange.deadline_max", "",
-          "Longest deadline of an exchange. auto, as init writes: four times what its bytes take at 10 Mb/s, 2s at "
-          "least; the founder puts that number into the settings. Slower links need more.",
+          "Longest deadline of an exchange. auto, as init writes: four times what its bytes take at 10 Mb/s, at least "
+          "2s. The agent that begins the swarm fixes it. Slower links need more.",
           AT(swarm.exchange.deadline_max), LongestValue{}));
   t.push_back(named(
       "swarm.exchange.outlier_clip",
@@ -487,7 +487,7 @@ void add_exchange(std::vector<ConfigField>& t) {
           [](const Config& config) { return NumberValue::print(clip_of(config.swarm.exchange)); })));
   t.push_back(row("swarm.exchange.group_size", "", "Group: the largest number of members.",
                   AT(swarm.exchange.group_size), CountValue{2, kGroupMax}));
-  t.push_back(row("swarm.exchange.members", "", "Group: names of the agents that take part. None: all living agents.",
+  t.push_back(row("swarm.exchange.members", "", "Group: names of its members. Default: all living agents.",
                   AT(swarm.exchange.members), NamesValue{kNameBytesMax}));
   t.push_back(retired(
       "swarm.exchange.pairs_every", "0",
@@ -609,7 +609,7 @@ void add_peers(std::vector<ConfigField>& t) {
 }
 
 void add_place(std::vector<ConfigField>& t) {
-  t.push_back(row("agent.name", "--name", "Name of the agent, for people. Empty: the first digits of its id.",
+  t.push_back(row("agent.name", "--name", "Name of the agent, for people. Default: the first digits of its id.",
                   AT(agent.name), NameValue{kNameBytesMax}));
   t.push_back(row("agent.listen", "--listen",
                   "Address of the control port; bulk data take the next port. Host 0.0.0.0: all addresses of this "
@@ -632,15 +632,15 @@ void add_place(std::vector<ConfigField>& t) {
   };
   bootstrap.print = [](const Config& config) { return AddressesValue::print(config.agent.bootstrap); };
   t.push_back(bootstrap);
-  t.push_back(row("agent.swarm", "--swarm", "Id of the swarm to join; a registry serves only this one. Empty: any.",
-                  AT(agent.swarm_id), SwarmIdValue{}));
+  t.push_back(row("agent.swarm", "--swarm", "Id of the only swarm to join or serve. Default: any.", AT(agent.swarm_id),
+                  SwarmIdValue{}));
   t.push_back(row("agent.state", "--state",
                   "Folder of the identity and the checkpoints. An agent that starts with the same folder resumes.",
                   AT(agent.state), TextValue{kPathBytesMax}));
   t.push_back(
       row("agent.genesis", "",
           "File with the trained model that a new swarm begins from, as starling init --from writes it. Only the "
-          "agent that begins the swarm reads it. Empty: the first params are drawn.",
+          "agent that begins the swarm reads it. Default: the first params are drawn.",
           AT(agent.genesis), TextValue{kPathBytesMax}));
   t.push_back(
       row("agent.return_wait", "",
@@ -664,7 +664,7 @@ void add_place(std::vector<ConfigField>& t) {
                   "Time between two evaluations on the test data. It is longer where they would take over 5 % of the "
                   "time. 0s: only at the end.",
                   AT(agent.evaluate_every), TimeValue{0s, 24h}));
-  t.push_back(row("agent.metrics", "--metrics", "File that gets a line of JSON for each event. Empty: none.",
+  t.push_back(row("agent.metrics", "--metrics", "File that gets a line of JSON for each event. Default: no file.",
                   AT(agent.metrics), TextValue{kPathBytesMax}));
   t.push_back(row("agent.metrics_every", "",
                   "A line of the metrics file sums up the exchanges of this time. 0s: a line for each exchange.",
@@ -682,7 +682,7 @@ void add_data(std::vector<ConfigField>& t) {
           "program draws.",
           AT(agent.data.path), TextValue{kPathBytesMax}));
   t.push_back(row("agent.data.test_path", "--test-data",
-                  "The same, to evaluate on. Empty: the test files beside the data.", AT(agent.data.test_path),
+                  "Data to evaluate on. Default: the test files beside the data.", AT(agent.data.test_path),
                   TextValue{kPathBytesMax}));
   t.push_back(row("agent.data.sharding", "--sharding",
                   "How the data are divided between agents: all (not at all) | iid | labels | dirichlet.",
@@ -702,8 +702,8 @@ void add_data(std::vector<ConfigField>& t) {
                   "Part of this agent's own samples that it never trains on: accuracy is measured on them, not on test "
                   "files. At most 0.5; 0: none.",
                   AT(agent.data.hold_out), NumberValue{0, kHoldOutMax}));
-  t.push_back(row("agent.data.labels", "--labels", "Labels to keep, such as 0,1,2. None: all.", AT(agent.data.labels),
-                  CountsValue{0, 255, 0, 256}));
+  t.push_back(row("agent.data.labels", "--labels", "Labels to keep, such as 0,1,2. Default: all.",
+                  AT(agent.data.labels), CountsValue{0, 255, 0, 256}));
 }
 
 #undef AT

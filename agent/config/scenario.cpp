@@ -156,6 +156,13 @@ std::vector<std::string> ScenarioAgenda::missed(Duration end) const {
   return texts;
 }
 
+uint32_t FreeShards::take() {
+  if (shards_.empty()) return 0;
+  const uint32_t shard = shards_.back();
+  shards_.pop_back();
+  return shard;
+}
+
 uint64_t median_step(std::vector<uint64_t> steps) {
   if (steps.empty()) return 0;
   std::sort(steps.begin(), steps.end());

@@ -58,6 +58,16 @@ class ScenarioAgenda {
   std::vector<ScenarioEvent> pending_;  // by time; those at a step first
 };
 
+// What a newcomer trains on: the shard of the agent killed last that no other newcomer has taken.
+class FreeShards {
+ public:
+  void add(uint32_t shard) { shards_.push_back(shard); }
+  uint32_t take();  // 0 where none is free
+
+ private:
+  std::vector<uint32_t> shards_;
+};
+
 // The upper median of the living agents' steps, by which "at a step" is measured. 0 if no agent lives.
 uint64_t median_step(std::vector<uint64_t> steps);
 

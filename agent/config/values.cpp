@@ -211,7 +211,7 @@ Duration TimeValue::read(const ConfigTree& tree) const {
   const std::optional<Duration> duration = parse_duration(text);
   if (!duration) {
     throw std::invalid_argument("expected a time with its unit, found '" + text +
-                                "'; write 5s or 500ms (us, ms, s, m, h)");
+                                "'; write 5s or 500ms (us, ms, s, m, h, d)");
   }
   if (*duration < min || *duration > max) throw_expected("a time from " + print(min) + " to " + print(max), tree);
   return *duration;

@@ -58,6 +58,9 @@ NpyArray open_npy(const ByteRange& where) {
   if (array.type.find('O') != std::string::npos) {
     refuse_file(where.name(), "holds pickled Python objects, which are never read", "save it as an array of numbers");
   }
+  if (array.type.find_first_of("US") != std::string::npos) {
+    refuse_file(where.name(), "holds texts", "save numbers: numpy.unique(y, return_inverse=True)[1].astype('uint8')");
+  }
   if (header.find("'fortran_order': False") == std::string::npos) {
     refuse_file(where.name(), "is not in C order", "save numpy.ascontiguousarray of it");
   }

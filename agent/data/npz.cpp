@@ -30,7 +30,8 @@ std::vector<uint8_t> read_labels(const NpyArray& array) {
     refuse_file(array.where.name(),
                 "expected one whole number for each image, found type '" + type + "' in " +
                     std::to_string(array.shape.size()) + " dimensions",
-                "save the labels as y.astype('uint8')");
+                flat ? "save the labels as y.astype('uint8')"
+                     : "save the labels as y.argmax(1).astype('uint8') where y has a column for each class");
   }
   const auto width = static_cast<size_t>(type[2] - '0');
   std::vector<uint8_t> labels(static_cast<size_t>(array.shape[0]));
@@ -39,8 +40,11 @@ std::vector<uint8_t> read_labels(const NpyArray& array) {
   for (size_t i = 0; i < labels.size(); ++i) {
     uint8_t bytes[8];
     stream.read(bytes, width);
-    if (std::any_of(bytes + 1, bytes + width, [](uint8_t byte) { return byte != 0; })) {
-      refuse_file(array.where.name(), "label " + std::to_string(i) + " is below 0 or above 255", "count labels from 0");
+    const bool negative = type[1] == 'i' && bytes[width - 1] >= 0x80;
+    if (negative || std::any_of(bytes + 1, bytes + width, [](uint8_t byte) { return byte != 0; })) {
+      refuse_file(array.where.name(),
+                  "the label of sample " + std::to_string(i) + " is " + (negative ? "below 0" : "above 255"),
+                  "number the classes from 0, at most 256 of them");
     }
     labels[i] = bytes[0];
   }
@@ -59,7 +63,10 @@ std::vector<int64_t> image_shape(const NpyArray& array, bool* last) {
                 "expected images of bytes, (count, height, width) and 1 or 3 channels behind or before height; found "
                 "type '" +
                     array.type + "', shape (" + sizes + ")",
-                "save images as (x * 255).astype('uint8') where x is from 0 to 1");
+                array.type == "|u1"
+                    ? "reshape x to (count, height, width, channels), and leave out an alpha channel"
+                    : "save bytes: x.astype('uint8') where x is from 0 to 255, (x * 255).astype('uint8') "
+                      "where it is from 0 to 1");
   }
   std::vector<int64_t> sizes(shape.begin() + 1, shape.end());
   if (sizes.size() == 2) sizes.insert(sizes.begin(), 1);
@@ -67,10 +74,13 @@ std::vector<int64_t> image_shape(const NpyArray& array, bool* last) {
   return sizes;
 }
 
-SampleSource open_arrays(const ByteRange& image_range, const ByteRange& label_range) {
+// Samples of one row stand as one column: an image with one row is how texts come, of which a model reads no labels.
+SampleSource open_arrays(const ByteRange& image_range, const ByteRange& label_range, const SampleSpec* model) {
   const NpyArray images = open_npy(image_range), labels = open_npy(label_range);
   bool channels_last = false;
   SampleSource source{.place = image_range.name(), .shape = image_shape(images, &channels_last)};
+  const bool is_row = source.shape[0] == 1 && source.shape[1] == 1;
+  if (is_row && (model == nullptr || model->input != source.shape)) std::swap(source.shape[1], source.shape[2]);
   const size_t elements = source.sample_elements(), channels = static_cast<size_t>(source.shape[0]);
   if (elements == 0) refuse_file(source.place, "holds no samples", "use a file that does");
   source.labels = read_labels(labels);
@@ -102,7 +112,7 @@ OpenPart opener(const std::vector<ByteRange>& members, const ArrayNames& names, 
                     (lacks_images ? names.images : names.labels),
                 "save both");
   }
-  return [images = *images, labels = *labels](const SampleSpec*) { return open_arrays(images, labels); };
+  return [images = *images, labels = *labels](const SampleSpec* model) { return open_arrays(images, labels, model); };
 }
 
 OpenPart first_of(const std::vector<ByteRange>& members, std::span<const ArrayNames> choices, const std::string& path) {

@@ -40,7 +40,7 @@ SampleSource open_part(const OpenPart& open, const SampleSpec* model) {
   if (source.shape != model->input) {
     refuse_file(source.place,
                 "its images are " + print_shape(source.shape) + " but the model takes " + print_shape(model->input),
-                "set swarm.model: " + fitting_model(source.shape, classes_of(source)) + ", or use other data");
+                "use other data; a new swarm may set swarm.model: " + fitting_model(source.shape, classes_of(source)));
   }
   for (size_t i = 0; i < source.labels.size(); ++i) {
     if (source.labels[i] < model->classes) continue;

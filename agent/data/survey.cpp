@@ -9,6 +9,7 @@
 namespace starling {
 namespace {
 
+constexpr const char* kTest = "test";
 constexpr size_t kNamesShown = 20;
 
 std::string print_counts(const std::vector<uint8_t>& labels) {
@@ -34,7 +35,7 @@ class Surveyor {
 
   void look_at(const std::string& name, const OpenPart& open) {
     if (!open) {
-      survey_.lines.push_back(name + ": none");
+      survey_.lines.push_back(name + ": none; agent.data.hold_out: 0.1 judges the model by a tenth of the samples");
       return;
     }
     const SampleSource source = open_part(open, model_);
@@ -46,11 +47,18 @@ class Surveyor {
     if (survey_.shape.empty() && !source.classes.empty()) {
       survey_.lines.push_back("classes: " + print_names(source.classes));
     }
+    survey_.has_test = name == kTest;
     survey_.shape = source.shape;
     classes_ = std::max(classes_, classes_of(source));
     const std::string counts = survey_.is_text() ? "" : ", " + print_counts(source.labels);
     survey_.lines.push_back(name + ": " + std::to_string(source.labels.size()) + " samples of " +
                             print_shape(source.shape) + counts);
+    const auto least = std::min_element(source.labels.begin(), source.labels.end());
+    if (name != kTest && !survey_.is_text() && source.classes.empty() && *least > 0) {
+      survey_.remark = "no sample has label 0, but a model counts its classes from 0: subtract " +
+                       std::to_string(*least) + " from each label, unless other members have the labels below";
+      survey_.lines.push_back(survey_.remark);
+    }
     if (whole_) source.read(all_indices(source), [](size_t, const uint8_t*) {});
   }
 
@@ -79,12 +87,12 @@ DataSurvey survey_data(const std::string& path, const SampleSpec* model, bool wh
       };
     };
     surveyor.look_at("train", draw(kGeneratedTrainCount, 0));
-    surveyor.look_at("test", draw(kGeneratedTestCount, 1));
+    surveyor.look_at(kTest, draw(kGeneratedTestCount, 1));
     return surveyor.take("digits that the program draws");
   }
   const FoundData found = find_data(path);
   surveyor.look_at("train", found.train);
-  surveyor.look_at("test", found.test);
+  surveyor.look_at(kTest, found.test);
   return surveyor.take(found.format + (path.starts_with(found.place) ? "" : ", " + found.place));
 }
 

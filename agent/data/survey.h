@@ -12,6 +12,8 @@ struct DataSurvey {
   std::vector<std::string> lines;  // for people: what was found, then each part
   std::string model;               // settings that fit, as fitting_model() writes them
   std::vector<int64_t> shape;      // of a sample
+  bool has_test = false;           // data to judge a model by
+  std::string remark;              // what may be wrong with the labels, with the remedy; empty: nothing
 
   bool is_text() const { return shape[0] == 1 && shape[1] == 1; }
 };

@@ -96,6 +96,8 @@ class Applier {
   void apply_totals(const AgentStatus& status) {
     track_.status = status;
     if (!status.phase.empty()) track_.phase = status.phase;
+    const bool trains = track_.phase != "settling" && track_.phase != "finished";
+    if (trains || track_.pairs.steps == 0) track_.pairs = {"", status.pairs, status.steps_taken, status.drift};
     if (status.exchanges.left_out > track_.exchanges.left_out) {
       track_.note = "left out as far away: " + status.left_out_last;
     }

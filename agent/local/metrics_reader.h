@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/observe/events.h"
+#include "agent/report/pair_report.h"
 
 namespace starling {
 
@@ -30,6 +31,7 @@ struct AgentTrack {
   ExchangeCounts exchanges;
   uint64_t bytes_sent = 0, bytes_received = 0;
   AgentStatus status;           // of the last status or finish line
+  PairReport pairs;             // of the last one before it settled
   std::string note;             // the last notable event: how it joined, a sickness, a failed checkpoint
   std::string finish_reason;    // empty until `finish`
   std::optional<bool> settled;  // as the agent's last `finish` says

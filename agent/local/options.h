@@ -19,7 +19,7 @@ struct SwarmOptions {
   std::optional<uint64_t> steps;       // --steps: swarm.stop_after
   std::optional<uint64_t> rng_seed;    // --seed: swarm.rng_seed
   Scenario scenario;      // --kill, --join, --pause: SIGKILL, a newcomer, SIGSTOP. Times count from when all
-                          // agents have joined. A newcomer takes the shard of the agent killed last (or shard 0)
+                          // agents have joined. A newcomer takes a shard of FreeShards
   bool details = false;   // --details: tables with every number, those of pair exchanges included
   bool baselines = true;  // --no-baselines: skip the alone and central runs
 };

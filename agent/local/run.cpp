@@ -115,7 +115,7 @@ class SwarmRun {
   LocalRegistry registry_;
   SwarmMembers members_;
   ScenarioAgenda agenda_;
-  uint32_t free_shard_ = 0;  // of the agent killed last: the next newcomer takes it
+  FreeShards free_shards_;
   std::optional<TimePoint> all_joined_;
   double all_joined_wall_s_ = 0;
   double started_wall_s_ = 0;
@@ -252,7 +252,7 @@ void SwarmRun::act_on(const ScenarioEvent& event) {
   SwarmMember& member = *members_[event.agent];
   if (event.kind == ScenarioEvent::Kind::kKill) {
     member.kill();
-    free_shard_ = member.shard();
+    free_shards_.add(member.shard());
     table_.event(
         fmt::format("{:6.1f} s  {} killed (SIGKILL)", *member.killed_wall_s() - all_joined_wall_s_, member.name()));
   } else {
@@ -266,10 +266,11 @@ void SwarmRun::act_on(const ScenarioEvent& event) {
 
 void SwarmRun::act_join() {
   const std::string name = "agent-" + std::to_string(members_.size());
+  const uint32_t shard = free_shards_.take();
   table_.event(fmt::format("{:6.1f} s  {} starts with nothing but an address and data shard {}", since_joined(), name,
-                           free_shard_ + 1));
-  members_.push_back(std::make_unique<SwarmMember>(
-      name, dir_ / name, free_shard_, lines_.joiner(name, dir_ / name, free_shard_, registry_.bootstrap())));
+                           shard + 1));
+  members_.push_back(std::make_unique<SwarmMember>(name, dir_ / name, shard,
+                                                   lines_.joiner(name, dir_ / name, shard, registry_.bootstrap())));
 }
 
 void SwarmRun::leave() {

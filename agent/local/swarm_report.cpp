@@ -60,8 +60,8 @@ AgentReport make_agent_report(const SwarmMember& member, bool newcomer, double o
                  track.status.group.rounds, track.bytes_sent,         track.bytes_received,
                  track.status.step,         track.status.refused_last};
   }
-  const PairReport pairs{agent.name, track.status.pairs, track.status.steps_taken, track.status.drift};
-  if (pairs.any()) agent.pairs = pairs;
+  if (track.pairs.any()) agent.pairs = track.pairs;
+  if (agent.pairs) agent.pairs->name = agent.name;
   return agent;
 }
 

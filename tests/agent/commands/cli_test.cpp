@@ -185,6 +185,23 @@ TEST(Cli, RefusesWhatSimulateCannotRead) {
   EXPECT_EQ(parse({"simulate", "--config", "f"}).cli.exit_status, 2);
 }
 
+TEST(Cli, AFlagGivenTwiceIsNamed) {
+  const Parsed p = parse({"simulate", "--config", "f", "--out", "o", "--agents", "4", "--agents", "1"});
+  EXPECT_EQ(p.cli.exit_status, 2);
+  EXPECT_EQ(p.err,
+            "starling: --agents is given more than once; leave all but one out\n(starling simulate --help lists what "
+            "there is)\n");
+  EXPECT_NE(parse({"check", "--config", "f", "--config", "g"}).err.find("--config is given more than once"),
+            std::string::npos);
+}
+
+TEST(Cli, KeepsTheCommandLineForAShell) {
+  const Parsed p =
+      parse({"simulate", "--config", "f.yaml", "--out", "it's\nhere", "--set", "a.b=[c, d]", "--every", "1"});
+  EXPECT_EQ(p.cli.command_line, "starling simulate --config f.yaml --out 'it'\\''s here' --set 'a.b=[c, d]' --every 1");
+  EXPECT_EQ(std::any_cast<SimulateOptions>(p.cli.options).command_line, p.cli.command_line);
+}
+
 TEST(Cli, ReadsInitAndCheck) {
   const Parsed init = parse({"init", "--task", "digits", "a.yaml"});
   EXPECT_EQ(init.cli.command, "init");
@@ -207,6 +224,8 @@ TEST(Cli, ReadsInitAndCheck) {
   EXPECT_EQ(parse({"check", "a.yaml"}).cli.config_path, "a.yaml");
   EXPECT_EQ(parse({"check", "--config", "a.yaml"}).cli.config_path, "a.yaml");
   EXPECT_EQ(parse({"check"}).cli.exit_status, 2);
+  EXPECT_EQ(std::any_cast<CheckCommand>(parse({"check", "a.yaml", "--set", "a=b"}).cli.options).overrides,
+            std::vector<std::string>{"a=b"});
   EXPECT_EQ(parse({"check", "a.yaml", "--config", "b.yaml"}).cli.exit_status, 2);
   EXPECT_EQ(parse({"check", "--help"}).out.find("REQUIRED"), std::string::npos);
 }

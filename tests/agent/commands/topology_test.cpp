@@ -86,7 +86,7 @@ TEST_F(TopologyCommand, ComparesAllKinds) {
   const std::vector<std::string> lines = {
       "16 agents; messages and bytes: the busiest node's, sent and received in one round\n"
       "(1000 params as bf16, 2.0 kB a model)\n",
-      "matching *              1       8         -     0.344             5.5         4     8.0 kB\n",
+      "matching *              1       8         -     0.344             5.5         2     4.0 kB\n",
       "ring                    2      16         8    0.0507            44.2         4     8.0 kB\n",
       "torus                   4      32         4       0.4             4.5         8    16.0 kB\n",
       "star                1..15      15         2    0.0625            35.7        30    60.0 kB\n",
@@ -96,7 +96,8 @@ TEST_F(TopologyCommand, ComparesAllKinds) {
       "ring all-reduce                                            exact in 1        60     7.5 kB\n",
       "\nrounds per 10x: until the spread between agents is a tenth\n"
       "* new edges every round: gap and rounds per 10x are averages over 1000 rounds, the rest is round 0\n"
-      "matching: in a round each agent begins one exchange and answers one on average\n",
+      "matching: one exchange an agent and round; swarm.exchange.exchanges_per_step: 2 makes two, as auto does where\n"
+      "  more than four agents share the momentum\n",
   };
   for (const std::string& line : lines) EXPECT_NE(text.find(line), std::string::npos) << line << text;
   EXPECT_EQ(text.find("file"), std::string::npos);
@@ -108,9 +109,8 @@ TEST_F(TopologyCommand, ComparesAllKinds) {
 TEST_F(TopologyCommand, SaysThatAChangingGraphIsAnAverage) {
   const std::string matching = run({.kind = "matching", .agents = 30});
   EXPECT_NE(matching.find("averages over 1000 rounds"), std::string::npos) << matching;
-  // Each agent begins one exchange a round and answers one: two models out, two in, as measured by s1_messages.
-  EXPECT_NE(matching.find("  matching                     4    160.0 MB\n"), std::string::npos) << matching;
-  EXPECT_NE(matching.find("answers one on average"), std::string::npos) << matching;
+  EXPECT_NE(matching.find("  matching                     2     80.0 MB\n"), std::string::npos) << matching;
+  EXPECT_NE(matching.find("exchanges_per_step: 2 makes two"), std::string::npos) << matching;
   EXPECT_NE(matching.find("not connected within one round"), std::string::npos) << matching;
   EXPECT_NE(matching.find("--svg FILE draws them"), std::string::npos) << matching;
   EXPECT_NE(matching, run({.kind = "matching", .agents = 30, .rng_seed = 2}));

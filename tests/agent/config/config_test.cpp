@@ -192,7 +192,7 @@ TEST_F(ConfigTest, SaysWhatWasExpectedAndWhatWasFound) {
       {"swarm: {exchange: {share: [momentum]}}\n",
        "F:1: swarm.exchange.share: expected [params] or [params, momentum], found [momentum]"},
       {"agent: {evaluate_every: 5}\n",
-       "F:1: agent.evaluate_every: expected a time with its unit, found '5'; write 5s or 500ms (us, ms, s, m, h)"},
+       "F:1: agent.evaluate_every: expected a time with its unit, found '5'; write 5s or 500ms (us, ms, s, m, h, d)"},
       {"agent: {evaluate_every: 25h}\n", "F:1: agent.evaluate_every: expected a time from 0s to 24h, found '25h'"},
       {"agent: {listen: here}\n", "F:1: agent.listen: expected HOST:PORT such as 192.168.1.5:7400, found 'here'"},
       {"agent: {listen: \"0.0.0.0:65535\"}\n",
@@ -420,6 +420,30 @@ TEST_F(ConfigTest, RefusesNamesThatTheSwarmWillNotHave) {
   };
   refused("topology: {kind: file, edges: [agent-0 agent-1, agent-1 agent-2]}", "edges names 'agent-2'");
   refused("exchange: {kind: group, codec: fp32, members: [agent-0, agent-2]}", "members names 'agent-2'");
+}
+
+TEST_F(ConfigTest, RefusesGraphsThatHaveNoPlaceForAllAgents) {
+  const auto refused = [&](const std::string& topology, size_t fits, size_t refused) -> std::string {
+    const SwarmConfig swarm = load("swarm: {topology: " + topology + "}\n").swarm;
+    EXPECT_NO_THROW(refuse_absent(swarm, fits));
+    try {
+      refuse_absent(swarm, refused);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refused("{kind: file, edges: [agent-0 agent-1, agent-1 agent-2]}", 3, 5),
+            "swarm.topology.edges names no edge of 'agent-3', which would meet nobody; add an edge, or start fewer "
+            "agents");
+  EXPECT_EQ(refused("{kind: regular, degree: 9}", 10, 9),
+            "swarm.topology.degree: 9 neighbors of each of 9 agents; start more, or choose at most 8");
+  SwarmConfig group = load("swarm: {topology: {kind: ring}, exchange: {kind: group, codec: fp32}}\n").swarm;
+  EXPECT_THROW(refuse_absent(group, 4), ConfigError) << "a group has no graph";
+  group.topology = {};
+  EXPECT_NO_THROW(refuse_absent(group, 4));
+  EXPECT_EQ(refused("{kind: regular}", 5, 3), "accepted") << "a default that few agents cannot have is no mistake";
+  EXPECT_EQ(refused("{kind: ring, degree: 9}", 10, 4), "accepted") << "not read";
 }
 
 TEST_F(ConfigTest, RefusesCombinations) {

@@ -87,7 +87,7 @@ TEST_F(LayerTables, RefusesWithFileAndLine) {
       {"backward: 1s\nlayers:\n  a: [1, -5]\n", ":3: layer 'a': expected a number from 0 to 1e+18, found '-5'"},
       {"backward: 1s\nlayers:\n  a: [1, nan]\n", ":3: layer 'a': expected a number from 0 to 1e+18, found 'nan'"},
       {"layers:\n  a: [1, -5ms]\n",
-       ":2: layer 'a': expected a time with its unit, found '-5ms'; write 5s or 500ms (us, ms, s, m, h)"},
+       ":2: layer 'a': expected a time with its unit, found '-5ms'; write 5s or 500ms (us, ms, s, m, h, d)"},
       {"layers:\n  a: [1, 5ms]\n  b: [1, 5]\n",
        ":3: layer 'b': some layers have times and others FLOPs; give all of them the same"},
       {"layers:\n  a: [1, 5]\n",

@@ -1,6 +1,7 @@
 // Data under the names by which people have them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "agent/data/survey.h"
@@ -162,11 +163,23 @@ TEST(Survey, SaysWhatWasFoundAndAModelThatTakesIt) {
   const DataSurvey survey = survey_data(folder.path(), nullptr, true);
   EXPECT_EQ(survey.lines,
             (std::vector<std::string>{"IDX, " + folder.path("train-images-idx3-ubyte"),
-                                      "train: 4 samples of [1, 8, 8], 3 labels, 1 to 2 of each", "test: none"}));
+                                      "train: 4 samples of [1, 8, 8], 3 labels, 1 to 2 of each",
+                                      "test: none; agent.data.hold_out: 0.1 judges the model by a tenth of the "
+                                      "samples"}));
+  EXPECT_FALSE(survey.has_test);
   EXPECT_EQ(survey.model, "{kind: mlp, input: [1, 8, 8], classes: 7, hidden: [128]}");
   SampleSpec digits;
   expect_parts(refusal_of([&] { survey_data(folder.path(), &digits, true); }),
                {"[1, 8, 8]", "takes [1, 28, 28]", "set swarm.model: " + survey.model});
+}
+
+TEST(Survey, SaysWhereNoSampleHasTheFirstLabel) {
+  const AnyFolder folder;
+  folder.write("train-images-idx3-ubyte", idx_images(3, 8, 8));
+  folder.write("train-labels-idx1-ubyte", idx_labels({1, 2, 3}));
+  const DataSurvey survey = survey_data(folder.path(), nullptr, true);
+  expect_parts(survey.remark, {"no sample has label 0", "subtract 1 from each label"});
+  EXPECT_NE(std::find(survey.lines.begin(), survey.lines.end(), survey.remark), survey.lines.end());
 }
 
 // The words of fitting_model() and what a model really needs are of two rooms.

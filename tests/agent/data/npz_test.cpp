@@ -1,6 +1,7 @@
 // NumPy's archives, by the names that people give their arrays.
 #include <gtest/gtest.h>
 
+#include "agent/data/survey.h"
 #include "tests/agent/data/archives.h"
 
 namespace starling {
@@ -76,6 +77,17 @@ TEST(Npz, ChannelsStandLastOrFirst) {
   EXPECT_EQ(npz.load().train.pixels, npz.pixels);
 }
 
+// As texts come; a model of texts would read no labels.
+TEST(Npz, SamplesOfOneRowStandAsAColumn) {
+  Npz npz;
+  npz.model.input = {1, 24, 1};
+  npz.write("a.npz", zip_of({{"x.npy", npy_of("|u1", "5, 1, 24", npz.pixels)}, npz.y}));
+  EXPECT_EQ(npz.load().train.pixels, npz.pixels);
+  EXPECT_NE(survey_data(npz.path("a.npz"), nullptr, true).model.find("kind: mlp"), std::string::npos);
+  npz.model.input = {1, 1, 24};
+  EXPECT_EQ(npz.load().train.labels, npz.labels) << "as a config says it";
+}
+
 TEST(Npz, AnUndividedFileServesAsTests) {
   const Npz npz;
   npz.write("a.npz", zip_of({npz.x, npz.y}));
@@ -99,7 +111,8 @@ TEST(Npz, OtherArraysAreRefusedWithWhatWasExpected) {
     return npz.refusal_with({"x.npy", npy_of(type, shape, ByteVector(bytes))}, npz.y);
   };
   expect_parts(images("<f4", "5, 4, 6", 480), {"x.npy", "expected images of bytes", "'<f4'", "astype('uint8')"});
-  expect_parts(images("|u1", "5, 24", 120), {"(count, height, width)", "shape (5, 24)"});
+  expect_parts(images("|u1", "5, 24", 120), {"(count, height, width)", "shape (5, 24)", "reshape x"});
+  expect_parts(images("|u1", "5, 4, 6, 4", 480), {"shape (5, 4, 6, 4)", "leave out an alpha channel"});
   expect_parts(images("|u1", "5, 7, 4, 6", 840), {"1 or 3 channels"});
   expect_parts(images("|u1", "4, 4, 6", 96), {"5 labels for 4 images"});
   expect_parts(images("|u1", "5, 4, 6", 119), {"120 bytes by its shape, and 119 are there"});
@@ -111,8 +124,10 @@ TEST(Npz, OtherArraysAreRefusedWithWhatWasExpected) {
   };
   expect_parts(labels("<f4", "5,", ByteVector(20)), {"y.npy", "whole number for each image", "'<f4'"});
   expect_parts(labels("<iX8", "5,", ByteVector(40)), {"'<iX8'"});
-  expect_parts(labels("|u1", "5, 5", ByteVector(25)), {"2 dimensions"});
-  expect_parts(labels("<i2", "5,", ByteVector(10, 1)), {"label 0 is below 0 or above 255"});
+  expect_parts(labels("|u1", "5, 5", ByteVector(25)), {"2 dimensions", "y.argmax(1)"});
+  expect_parts(labels("<i2", "5,", ByteVector(10, 1)), {"the label of sample 0 is above 255"});
+  expect_parts(labels("|i1", "5,", {0, 1, 0x80, 3, 4}), {"the label of sample 2 is below 0"});
+  expect_parts(labels("<U1", "5,", ByteVector(20)), {"holds texts", "numpy.unique"});
   expect_parts(labels("|u1", "5,", {0, 1, 2, 3, 9}), {"label 9 of sample 4", "5 classes"});
   npz.write("a.npz", zip_of({npz.x}));
   expect_parts(npz.refusal(), {"holds x without y"});

@@ -241,6 +241,23 @@ TEST_F(SwarmMetricsTest, AnAgentThatJoinsHasNoStepsOfItsOwnYet) {
   EXPECT_EQ(track.phase, "joining");
 }
 
+// Exchanges while settling have no steps between them.
+TEST_F(SwarmMetricsTest, PairExchangesAreThoseOfTraining) {
+  AgentTrack track;
+  const auto take = [&](const std::string& phase, int done) {
+    EXPECT_TRUE(apply_metrics_line(track, R"({"t":1,"event":"status","steps_taken":10,"phase":")" + phase +
+                                              R"(","pairs":{"initiated":9,"done":)" + std::to_string(done) + "}}"));
+  };
+  take("training", 8);
+  take("training", 10);
+  take("settling", 30);
+  take("finished", 40);
+  EXPECT_EQ(track.pairs.exchanges_a_step(), 1);
+  track = {};
+  take("settling", 30);
+  EXPECT_EQ(track.pairs.exchanges_a_step(), 3) << "no other line tells";
+}
+
 TEST_F(SwarmMetricsTest, UnmeasuredIsNotZero) {
   AgentTrack track;
   EXPECT_TRUE(
