@@ -79,6 +79,12 @@ class Merging(unittest.TestCase):
     self.assertEqual((second['what'], second['run']), ('time', 'old'))
     self.assertEqual((third['what'], third['verdict']), ('more', 'no goal'))
 
+  def test_a_value_stands_within_its_range(self):
+    ratio = {'unit': 'x', 'range': [1.72, 1.77]}
+    self.assertEqual(results.said({**ratio, 'value': 1.7}), '1.7x (1.7..1.8)')
+    self.assertEqual(results.said({**ratio, 'value': 1.74}), '1.74x (1.72..1.77)')
+    self.assertEqual(results.said({'unit': 's', 'value': 2, 'range': [1.25, 3]}), '2 s (1.25..3.00)')
+
   def test_faults_are_found(self):
     run = {'program': 'a', 'date': 'b', 'machine': 'c'}
     good = cells(verdict='no goal')

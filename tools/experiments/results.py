@@ -210,8 +210,17 @@ def said(cell):
   elif "half_range" in cell:
     text += f" (seeds ± {shown(cell['half_range'], cell['value'])})"
   elif "range" in cell:
-    text += " ({}..{})".format(*(shown(end, *cell["range"]) for end in cell["range"]))
+    text += " ({}..{})".format(*ends_said(cell))
   return text + (f", {cell['note']}" if cell.get("note") else "")
+
+
+def ends_said(cell):
+  """With the digits of the finer one; with the value's where it was kept rounded, and so stands outside."""
+  low, high = cell["range"]
+  if low <= cell["value"] <= high:
+    return shown(low, high), shown(high, low)
+  decimals = len(f"{cell['value']:.4g}".partition(".")[2])
+  return f"{low:.{decimals}f}", f"{high:.{decimals}f}"
 
 
 def goal_is_within(cell):
@@ -277,10 +286,11 @@ def wrapped(text, width=120):
 
 HEAD = """# Results
 
-Written by `tools/experiments/run --pages`; do not edit. The tables show each goal that is missed or not shown, and the
-cells that claims rest on. The files hold all cells, with program, date, machine and number of runs.
+Written by `tools/experiments/run --pages`; do not edit. The tables show goals that are missed or not shown, and
+cells that claims rest on; the files hold all cells.
 
-A ratio is ours over the rival's. ± is a 95 % interval; brackets hold the least and the most.
+A ratio is ours over the rival's. ± is a 95 % interval; `seeds ±` is half the range of three seeds; a verdict
+takes 2.5 times that. Brackets hold the least and the most.
 
 - *Met*: the whole interval meets the goal. *Missed*: the value does not. *Not shown*: the value alone does.
 - *Stale*: the program has changed in what is measured.

@@ -1,7 +1,8 @@
 """What 10 % of lost exchanges cost pairs, by 100 seeds, and whether models that are further apart are the reason.
 
-Reading: Lost exchanges cost modulo8 and fp32 less than the goal allows. Agents that stand still end lower, not
-higher; why is not known. Models that are further apart pay most of it by the means; no share is shown.
+Reading: At equal steps, which take twice the time, lost exchanges cost modulo8 and fp32 less than the goal allows.
+Agents that stand still end lower, not higher; why is not known. Models that are further apart pay most of it by the
+means; no share is shown.
 """
 
 import statistics

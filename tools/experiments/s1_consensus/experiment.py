@@ -37,8 +37,8 @@ def formula(kind):
   return float(number[1]) if number else None
 
 
-def measure(kind, topology, seed):
-  """Rounds per factor of ten once the steps have no length, by least squares over the logarithm."""
+def distances(kind, topology, seed):
+  """(step, distance between the agents), after each exchange."""
   config = CONFIG.format(steps=STEPS, kind=kind, topology=topology)
   _, rows = simulate(
     config,
@@ -58,7 +58,13 @@ def measure(kind, topology, seed):
       seed,
     ],
   )
-  points = [(int(row["step"]), float(row["distance"])) for row in rows if row["series"] == "mean"]
+  return [(int(row["step"]), float(row["distance"])) for row in rows if row["series"] == "mean"]
+
+
+def measure(kind, topology, seed):
+  """Rounds per factor of ten once the steps have no length, by least squares over the logarithm. 0: each round leaves
+  no more than rounding of what a step moves the agents apart; infinite: they do not come nearer."""
+  points = distances(kind, topology, seed)
   apart = dict(points)[STEPS]
   points = [
     (step, math.log10(distance))
@@ -66,7 +72,8 @@ def measure(kind, topology, seed):
     if STEPS < step < STEPS + ROUNDS and NEAR * apart < distance < FAR * apart
   ]
   if len(points) < 3:
-    return None
+    a_step = dict(distances("none", "matching", seed))[2]  # a model is looked at as it was before the steps under way
+    return 0 if apart < NEAR * a_step else math.inf
   mean_step = sum(step for step, _ in points) / len(points)
   mean_log = sum(log for _, log in points) / len(points)
   slope = sum((step - mean_step) * (log - mean_log) for step, log in points) / sum(
@@ -89,7 +96,7 @@ def run(repeat=1, quick=False, say=print):
     values = [measure(kind, topology, seed) for seed in seeds]
     name = f"{kind}, {'anybody' if topology == 'matching' else topology}"
     say(f"{name}: formula {expected}, measured {values}")
-    if expected is None or None in values:
+    if expected is None or {0, math.inf} & set(values):
       rows.append([name, expected or "one round", "one round" if not any(values) else values, ""])
       continue
     middle = sum(values) / len(values)

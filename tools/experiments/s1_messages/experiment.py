@@ -1,7 +1,7 @@
 """What `starling topology` says a round costs, beside what agents really sent and received.
 
-Reading: The neighborhood sends what `starling topology` says. An agent in pairs takes part in about two exchanges a
-round, the second begun by another. So pairs send twice what one exchange does.
+Reading: The neighborhood sends what `starling topology` says. The stale cell of pairs holds two exchanges a
+round; simulations count one, or two with shared momentum. Two need more than four agents.
 """
 
 import re
