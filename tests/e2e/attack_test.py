@@ -31,7 +31,7 @@ ATTACKER = OUTSIDER if BY == 'outsider' else [*NICE, STRANGER]
 AGENTS = 4 if BY == 'outsider' else 8
 LANES = 1 if BY == 'outsider' else 4  # swarms beside each other
 SECONDS = 5  # of each count
-PAIRS = 6  # a busy machine may spoil a count: that many tries, the best of each kind compared
+PAIRS = 10  # a busy machine may spoil a count: that many tries
 FOUNDING_S = 11  # who is met before then counts like a founder
 KEPT_MIN = {'stranger': 0.8, 'member': 0.9, 'outsider': 0.95}
 MEMBERS = ('beside', 'blocks', 'empty', 'endless', 'idle')  # of the outsider's: a member's where there are tickets
@@ -81,9 +81,9 @@ def done_between(agent, since, until):
   return sum(event['outcome'] == 'done' and since < event['t'] <= until for event in agent.events('exchange'))
 
 
-def best(counts):
-  """Of counts of exchanges and losses: the most exchanges, the least loss."""
-  return max(done for done, _ in counts), min(loss for _, loss in counts)
+def of_all(counts):
+  """Of counts of exchanges and losses: the most exchanges, the median loss: chance moves losses both ways."""
+  return max(done for done, _ in counts), statistics.median(loss for _, loss in counts)
 
 
 def age_s(agent):
@@ -179,9 +179,9 @@ class Besieged(swarm.Case):
       if BY == 'outsider':
         swarm.pause(CLOSING_S)
       left = grown('VmRSS')
-      kept, worse = (best(besieged)[i] / best(quiet)[i] for i in range(2))
+      kept, worse = (of_all(besieged)[i] / of_all(quiet)[i] for i in range(2))
       print(
-        f'# {attack}, {trust}, seed {seed}, best of {len(quiet)}: {best(besieged)[0]} exchanges of {best(quiet)[0]} '
+        f'# {attack}, {trust}, seed {seed}, {len(quiet)} pairs: {of_all(besieged)[0]} exchanges of {of_all(quiet)[0]} '
         f'({kept:.2f}), worst loss {worse:.3f}, memory {max(before) / 2**20:.0f} MiB, at most {peak / 2**20:+.1f}, '
         f'then {left / 2**20:+.1f}',
         flush=True,
@@ -189,7 +189,7 @@ class Besieged(swarm.Case):
       if kept >= kept_min and worse <= LOSS_MAX:
         break
     self.assert_all_run(self.agents)
-    self.assertGreater(best(quiet)[0], AGENTS * SECONDS)
+    self.assertGreater(of_all(quiet)[0], AGENTS * SECONDS)
     self.assertGreaterEqual(kept, kept_min, self.logs())
     self.assertLessEqual(worse, LOSS_MAX, self.logs())
     self.assertLess(peak, MEMORY_MAX)

@@ -100,7 +100,8 @@ class Data(swarm.Case):
     config = self.folder / 'swarm.yaml'
     self.assertEqual(self.wait_end(self.start('digits', 'init', '--task', 'digits', config)), 0)
     said = self.check(config, '--data', self.data, status=1)
-    self.assertIn('[1, 8, 8] but the model takes [1, 28, 28]; set swarm.model: {kind: mlp, input: [1, 8, 8]', said)
+    self.assertIn('[1, 8, 8] but the model takes [1, 28, 28]; use other data; ', said)
+    self.assertIn('a new swarm may set swarm.model: {kind: mlp, input: [1, 8, 8]', said)
 
   def test_init_writes_a_config_that_fits(self):
     for class_name in ('cat', 'dog'):
@@ -115,6 +116,17 @@ class Data(swarm.Case):
     fits = f'fits the model of {config}'
     for text in (f'{config}: ok', 'classes: 0 cat, 1 dog', 'train: 6 samples of [1, 20, 16]', fits):
       self.assertIn(text, said)
+
+  def test_labels_from_1_are_named(self):
+    self.data.mkdir()
+    with zipfile.ZipFile(self.data / 'a.npz', 'w') as archive:
+      archive.writestr('x_train.npy', npy('|u1', (6, 9, 9), random.randbytes(6 * 81)))
+      archive.writestr('y_train.npy', npy('|u1', (6,), bytes(1 + i % 3 for i in range(6))))
+    said = 'no sample has label 0'
+    self.assertIn(said, self.check('--data', self.data))
+    process = self.start('init', 'init', '--data', self.data, self.folder / 'swarm.yaml')
+    self.assertEqual(self.wait_end(process), 0, self.logs())
+    self.assertIn(said, process.log())
 
   def test_arrays_and_texts(self):
     self.data.mkdir()

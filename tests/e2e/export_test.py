@@ -30,7 +30,7 @@ swarm:
   optimizer: {learning_rate: %s, momentum: 0.9}
   stop_after: %d
 agent:
-  checkpoint: {every: 1s, keep: 3}
+  checkpoint: {every: 1s, keep: 100}
   evaluate_every: 0s
 """
 CNN = '{kind: cnn, input: [3, 32, 32], classes: 10, channels: 4}'
@@ -337,6 +337,18 @@ class ExportTest(swarm.Case):
     error = self.refused('export', '--state', agent.state, self.folder / 'model.pt')
     self.assertIn('none of the checkpoints in', error)
     self.assertEqual((self.folder / 'model.pt').read_bytes(), kept)
+
+  def test_the_model_before_the_first_step_does_not_stand_for_damaged_ones(self):
+    state, data, _ = self.finished('mlp')
+    copy = self.folder / 'copy'
+    shutil.copytree(state, copy)
+    first, *later = sorted((copy / 'checkpoints').glob('*.ckpt'))
+    self.assertIn('-step-0.', first.name)
+    for path in later:
+      self.damage(path)
+    for command in (['export', self.folder / 'model.pt'], ['eval', '--data', data]):
+      self.assertIn('but the model before the first step are damaged', self.refused(*command, '--state', copy))
+    self.assertFalse((self.folder / 'model.pt').exists())
 
   def test_wrong_folders_are_named(self):
     out = self.folder / 'model.pt'

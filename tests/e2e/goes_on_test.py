@@ -17,7 +17,7 @@ swarm:
   exchange: {kind: pairwise, codec: modulo8}
   stop_after: 150
 agent:
-  checkpoint: {every: 1s, keep: 3}
+  checkpoint: {every: 20ms, keep: 3}
 """
 GROUP = [
   '--set',
@@ -79,6 +79,27 @@ class GoesOn(swarm.Case):
     first = self.wait(lambda: agent.events('evaluate'), f'{agent.name} to be evaluated')[0]
     self.assertLess(first['steps'], 30)
     self.assertGreater(first['accuracy'], accuracy - 0.03, self.logs())
+
+  def test_a_new_swarm_begins_beside_the_folder_of_the_old_one(self):
+    state, _ = self.trained()
+    shutil.copytree(state, self.folder / 'starling-state')
+    where = {'cwd': self.folder, 'capture_output': True, 'text': True, 'timeout': swarm.PATIENCE}
+    made = subprocess.run([swarm.PROGRAM, 'init', '--from', 'starling-state', 'new.yaml'], **where)
+    self.assertEqual(made.returncode, 0, made.stderr)
+    self.assertIn('starling-state-2/ticket', made.stdout)
+    self.assertIn('  state: starling-state-2 ', (self.folder / 'new.yaml').read_text())
+
+  def test_the_model_of_a_certified_swarm_begins_a_certified_one(self):
+    config = self.folder / 'trained.yaml'
+    config.write_text(TRAINED.replace('  name:', '  trust: certified\n  name:').replace('150', '20'))
+    old = self.agent('old', '--config', config, '--data', self.data, '--wait-for', 1, environment=PACE)
+    self.assertEqual(self.wait_end(old), 0, self.logs())
+    config, out, _ = self.config_from(old.state)
+    self.assertIn('starling admit ID', out)
+    self.assertNotIn('/ticket', out)
+    new = self.begin('new', config)
+    self.wait_log(new, 'starling admit ID')
+    self.assertFalse((new.state / 'ticket').exists())
 
   def test_both_members_start_where_the_other_swarm_ended(self):
     for name, exchange in ('group', GROUP), ('updates', UPDATES):

@@ -149,10 +149,20 @@ class Leave(swarm.Case):
     far = self.agent('a', '--set', 'swarm.stop_after=6000')
     self.assertEqual(self.wait_end(far), 1)
     self.assertIn('write 600', far.log())
+    endless = self.agent('a', '--config', config, '--set', 'swarm.stop_after=0')
+    self.assertEqual(self.wait_end(endless), 1)
+    self.assertIn('cannot be made endless', endless.log())
+    faster = ['--config', self.quadratic('faster.yaml', learning_rate=0.1)]
+    another = self.agent('a', *faster, '--set', 'swarm.stop_after=100')
+    self.assertEqual(self.wait_end(another), 1)
+    said = another.log().rsplit('cannot be made endless', 1)[1]
+    self.assertIn('belongs to another swarm', said)
+    self.assertNotIn('prolongs the run', said)
+    self.assertFalse((another.state / 'stop_after').exists(), 'nothing was changed')
 
     seeds = ['--bootstrap', f'127.0.0.1:{port}']
     longer = self.agent('a', *seeds, '--set', 'swarm.stop_after=600')
-    self.wait(lambda: len(longer.events('joined')) == 2, 'the first one to go on')
+    self.wait_log(longer, '0 of 1 members that this agent trained with are back')
     other = self.agent('b', *seeds)
     for agent in (longer, other):
       self.assertEqual(self.wait_end(agent), 0, self.logs())
@@ -160,8 +170,9 @@ class Leave(swarm.Case):
       self.assertGreaterEqual(agent.last('finish')['steps'], 600, self.logs())
     self.assertIn('a prolongs the run to step 600', other.log())
     self.assertEqual(settings, [(agent.state / 'settings.yaml').read_text() for agent in agents])
-    again = self.agent('b', *seeds)
+    again = self.agent('b', *seeds, '--set', 'swarm.stop_after=300')  # of a command line before that
     self.assertEqual(self.wait_end(again), 0, self.logs())
+    self.assertIn('goes to step 600 since it was prolonged further', again.log())
     self.assertIn('of 600 steps are taken already', again.log())
     said = again.log().rsplit('of 600 steps are taken already', 1)[1]
     self.assertNotIn('loss', said, 'none was measured')

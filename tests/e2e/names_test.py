@@ -80,13 +80,14 @@ class SilentNames(swarm.Case):
     lonely = self.agent('lonely', '--config', config, *seeds)
     first = self.agent('a', '--config', config, '--listen', f'127.0.0.1:{port}', *seeds)
     others = [self.agent(name, '--config', config, *seeds, '--bootstrap', f'127.0.0.1:{port}') for name in ('b', 'c')]
-    # Its record carries a name, behind which every other agent looks for it in vain.
-    named = self.agent(
-      'named', '--config', config, '--bootstrap', f'127.0.0.1:{port}', '--advertise', 'named.example.com:7400'
-    )
     agents = [first, *others]
     for agent in (lonely, *agents):
       self.joined(agent)
+    # Its record carries a name, behind which every other agent looks for it in vain: it comes when others have a model.
+    named = self.agent(
+      'named', '--config', config, '--bootstrap', f'127.0.0.1:{port}', '--advertise', 'named.example.com:7400'
+    )
+    self.wait(lambda: named.last('start'), 'the id of the one with a name')
     self.wait(lambda: all(agent.done() >= 10 for agent in agents), 'exchanges of those who have numbers')
     self.wait(lambda: all(agent.last('member', peer=named.peer()) for agent in agents), 'the one with a name')
     began = max(agent.last('status')['t'] for agent in agents)

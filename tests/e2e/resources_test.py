@@ -39,6 +39,13 @@ class SmallDisk(swarm.Case):
     self.wait(lambda: 'error' in agent.last('checkpoint'), 'a failure')
     done = first.done()
     self.wait(lambda: first.done() > done + 20, 'exchanges of the agent on the full disk')
+    asks = [swarm.PROGRAM, 'status', '--once', '--state', first.state]
+    told = ' +'.join(['b', 'training', '.*its last checkpoint failed: look at its log'])
+    self.wait(lambda: re.search(told, subprocess.check_output(asks, text=True)), 'the failure in the status')
+    (small / 'filler').unlink()
+    self.wait(lambda: not re.search(told, subprocess.check_output(asks, text=True)), 'the status without it')
+    self.fill(small)
+    self.wait(lambda: 'error' in agent.last('checkpoint'), 'a failure')
     self.assertEqual(self.interrupt(agent)[0], 4, self.logs())
 
   def test_lost_lines_of_the_log_are_said_once_there_is_room(self):
@@ -77,9 +84,10 @@ class SmallDisk(swarm.Case):
 
 class ChangedFiles(swarm.Case):
   def donor(self, dimension=3_000_000):
-    """An agent that serves one checkpoint of several blocks, and makes the next one much later."""
+    """An agent that serves one checkpoint of several blocks, and makes the next one much later: also once a newcomer
+    has asked, as its steps are few by then."""
     config = self.quadratic(dimension=dimension, every='10m')
-    agent = self.agent('a', '--config', config)
+    agent = self.agent('a', '--config', config, environment={'STARLING_TEST_COMPUTE_MS': '100'})
     self.wait(lambda: agent.events('checkpoint'), 'the first checkpoint')
     return agent, next((agent.state / 'checkpoints').glob('*.ckpt'))
 
@@ -344,7 +352,7 @@ class Memory(swarm.Case):
     return json.loads(text)['memory_bytes']
 
   def test_check_says_what_an_exchange_sends(self):
-    for exchange, bytes_each in (('{kind: pairwise, codec: modulo8}', 1), ('{kind: group, codec: bf16}', 2)):
+    for exchange, bytes_each in (('{kind: pairwise, codec: modulo8}', 1), ('{kind: group, codec: bf16}', 4)):
       config = self.network([2000], exchange=exchange)
       status, text = self.program('check', config, '--json')
       self.assertEqual(status, 0, text)
@@ -355,6 +363,14 @@ class Memory(swarm.Case):
       self.assertRegex(
         text, r'an exchange sends at most [0-9.]+ MB each way: [0-9.]+ s at 10 Mb/s, [0-9.]+ s at 1 Gb/s'
       )
+
+  def test_check_refuses_what_an_agent_refuses(self):
+    config = self.network([10])
+    self.assertEqual(self.program('check', config)[0], 0)
+    status, text = self.program('check', config, '--set', 'swarm.exchange.fragments=4')
+    self.assertEqual(status, 1, text)
+    self.assertIn('fragments: 4 need as many blocks', text)
+    self.assertNotIn('ok', text)
 
   def test_a_model_that_fits_nowhere_is_refused_before_it_is_made(self):
     config = self.network([65_536] * 4)  # 280 GB

@@ -142,13 +142,22 @@ class Stop(swarm.Case):
       'a', '--config', config, '--set', 'swarm.local_steps=1', environment={'STARLING_TEST_COMPUTE_MS': '4000'}
     )
     self.wait(lambda: agent.steps() >= 1, 'a step')
+    told = len(agent.events('status'))
+    self.wait(lambda: len(agent.events('status')) >= told + 2, 'the next step to have begun a second ago')
     agent.send(signal.SIGTERM)
-    self.wait_log(agent, 'finishing this step; again to stop now', seconds=1)
+    self.wait_log(agent, 'SIGTERM: finishing this step; again to stop now', seconds=1)
     self.assertEqual(self.wait_end(agent, 15), 0, self.logs())
     saved, finish = agent.last('checkpoint'), agent.last('finish')
     self.assertGreaterEqual(saved['steps'], 2, 'the one in hand')
     self.assertEqual(saved['steps'], finish['steps'])
     self.assertIn(saved['file'], agent.log())
+
+  def test_a_closed_terminal_is_named(self):
+    agent = self.agent('a', '--config', self.quadratic())
+    self.joined(agent)
+    agent.send(signal.SIGHUP)
+    self.assertEqual(self.wait_end(agent), 0, self.logs())
+    self.assertIn('SIGHUP (a terminal has closed, or a reload): ', agent.log())
 
   def test_a_long_round_ends_with_the_step_in_hand(self):
     config = swarm.ROOT / 'configs' / 'digits.yaml'

@@ -88,7 +88,7 @@ class SwarmCommand(swarm.Case):
     self.look_at_table(process.log(), report)
 
   def test_the_exchanges_in_rounds_learn_through_a_kill_and_a_join(self):
-    for kind in ('group', 'neighborhood'):
+    for kind, graph in (('group', []), ('neighborhood', ['--set', 'swarm.topology.kind=ring'])):
       with self.subTest(kind):
         process, out = self.run_swarm(
           '--agents',
@@ -105,9 +105,8 @@ class SwarmCommand(swarm.Case):
           '--set',
           'swarm.exchange.codec=fp32',
           '--set',
-          'swarm.topology.kind=ring',
-          '--set',
           'swarm.exchange.overlap=off',
+          *graph,
         )
         self.assertEqual(self.wait_end(process, 200), 0, self.logs())
         report = json.loads((out / 'report.json').read_text())
