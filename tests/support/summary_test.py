@@ -1,6 +1,8 @@
 """The closing line of tools/test, on made-up logs: each way in which a run can go wrong must be counted."""
 
+import contextlib
 import importlib.util
+import io
 import json
 import pathlib
 import tempfile
@@ -23,6 +25,11 @@ class Summary(unittest.TestCase):
       (logs / f'{name}.junit.xml').write_text(f'<testsuites>{suites}</testsuites>')
       counts = summary.count_folder(pathlib.Path(folder))
     return counts['passed'], counts['failed'], counts['skipped']
+
+  def printed(self, *arguments):
+    with contextlib.redirect_stdout(io.StringIO()) as told:
+      summary.main(list(arguments))
+    return told.getvalue()
 
   def test_cases_are_counted_not_programs(self):
     log = [{'name': 'gossip/foo', 'is_fail': False}]
@@ -54,6 +61,28 @@ class Summary(unittest.TestCase):
     check = '[ RUN      ] A.B\nfoo_test.cpp:3: Failure\nValue of: x\n[  FAILED  ] A.B (0 ms)\n[  PASSED  ] 2 tests.\n'
     self.assertEqual(summary.reasons(check), ['foo_test.cpp:3: Failure', 'Value of: x'])
     self.assertEqual(summary.reasons('a line\nterminate called'), ['a line', 'terminate called'])
+
+  def test_of_a_program_that_ran_again_the_second_run_counts(self):
+    program = 'e2e+long - starling:e2e/foo'
+
+    def log(folder, name, failure):
+      path = folder / 'meson-logs' / name
+      cases = f'<testcase name="1"/><testcase name="2">{failure}</testcase>'
+      path.with_suffix('.json').write_text(json.dumps({'name': program, 'is_fail': bool(failure)}) + '\n')
+      path.with_suffix('.junit.xml').write_text(f'<a><testsuite name="starling.{program}">{cases}</testsuite></a>')
+
+    for second, result, counts in ('', 'passed', (2, 0)), ('<failure/>', 'failed', (1, 1)):
+      with self.subTest(second=second), tempfile.TemporaryDirectory() as made:
+        folder = pathlib.Path(made)
+        (folder / 'meson-logs').mkdir()
+        log(folder, 'testlog', '<failure/>')
+        self.assertEqual(self.printed('--failed', made, 'e2e', 'python'), 'starling:e2e/foo\n')
+        self.assertEqual(self.printed('--failed', made, 'unit'), '')
+        self.assertTrue(self.printed(made).endswith('\n1 passed, 1 failed\n'))
+        log(folder, 'testlog-again', second)
+        told = self.printed(made)
+        self.assertIn(f'failed beside other tests, {result} alone: {program}\n', told)
+        self.assertTrue(told.endswith('\n{} passed, {} failed\n'.format(*counts)))
 
   def test_no_log_and_an_empty_or_torn_one_are_failures(self):
     with tempfile.TemporaryDirectory() as folder:
