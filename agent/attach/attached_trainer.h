@@ -32,6 +32,7 @@ class AttachedTrainer final : public Trainer {
   void start_steps(const LocalSteps& steps) override { handover_.give(steps); }
   std::string early_send_blocked_reason() const override { return "the loop is its caller's own"; }
   void start_evaluation() override {}  // the loop evaluates when it likes, and reports
+  bool has_evaluation() const override { return handover_.has_evaluation(); }
   TimePoint idle_at() const override { return handover_.with_agent() ? TimePoint::min() : TimePoint::max(); }
   TimePoint last_step() const override { return handover_.last_step(); }
   bool takes_more_steps() const override { return !handover_.over(); }

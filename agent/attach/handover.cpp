@@ -151,6 +151,11 @@ StepReport Handover::take() const {
   return report;
 }
 
+bool Handover::has_evaluation() const {
+  const std::lock_guard lock(mutex_);
+  return evaluation_.has_value();
+}
+
 std::optional<Evaluation> Handover::take_evaluation() {
   const std::lock_guard lock(mutex_);
   return std::exchange(evaluation_, std::nullopt);

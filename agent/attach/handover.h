@@ -57,6 +57,7 @@ class Handover {
   bool with_agent() const;
   TimePoint last_step() const;  // or since when the loop has its turn; TimePoint::max(): it is the agent's
   StepReport take() const;
+  bool has_evaluation() const;
   std::optional<Evaluation> take_evaluation();
   // Worker: waits until the loop, which waits for its turn, has given it; at most a minute, then throws StateMissing.
   Bytes ask_for_state();

@@ -19,7 +19,7 @@ bool BoundaryJobs::begin_due(bool training, const Progress& progress, Next next)
   const TimePoint now = clock_.now();
   const Duration ahead = std::max(kRoomAhead, now - std::exchange(last_look_, now));  // before the next boundary
   if (cadence_.checkpoint_due(now + ahead) && !cadence_.checkpoint_due(now)) checkpoints_.make_room();
-  if (training && cadence_.evaluation_due(now)) {
+  if (training && (cadence_.evaluation_due(now) || trainer_.has_evaluation())) {
     evaluate_then(progress.steps, std::move(next));
     return true;
   }

@@ -104,6 +104,8 @@ class Trainer {
   // Why its steps tell LocalSteps::on_final of no part, or no more, for people; empty: they tell.
   virtual std::string early_send_blocked_reason() const { return {}; }
   virtual void start_evaluation() = 0;  // returns at once
+  // A loop of its own has judged the model, and take_evaluation() has not been called since.
+  virtual bool has_evaluation() const { return false; }
   // From any thread. TimePoint::min(): it is idle. TimePoint::max(): the end is not known beforehand, and the trainer
   // wakes its owner.
   virtual TimePoint idle_at() const = 0;

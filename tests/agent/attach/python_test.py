@@ -746,15 +746,17 @@ torch.save(newcomer.state_dict(), 'two.pt')
 
   def test_what_a_loop_logs_is_shown(self):
     model, path = small_model(), self.folder / 'run.jsonl'
-    own = {'metrics': str(path), 'evaluate_every': '10ms'}
+    own = {'metrics': str(path), 'evaluate_every': '1h'}
     with starling.join(model, name='mine', agent=own, **self.place(), **ALONE) as swarm:
       before = self.shown(swarm)['mine']
       self.assertEqual((before['accuracy'], before['test_loss']), (None, None))
 
+      for _ in range(105):
+        swarm.step(0.5)
+      swarm.log(accuracy=0.75, loss=0.5, samples=100)
+
       def shown():
-        swarm.log(accuracy=0.75, loss=0.5, samples=100)
-        for _ in range(10):
-          swarm.step(0.5)
+        swarm.step(0.5)
         member = self.shown(swarm)['mine']
         return (member['accuracy'], member['test_loss']) == (0.75, 0.5)
 
@@ -762,6 +764,7 @@ torch.save(newcomer.state_dict(), 'two.pt')
     written = [json.loads(line) for line in path.read_text().splitlines()]
     told = {(event.get('accuracy'), event.get('loss')) for event in written if event['event'] == 'evaluate'}
     self.assertEqual(told, {(0.75, 0.5)}, {event['event'] for event in written})
+    self.assertLess(next(event['steps'] for event in written if event['event'] == 'evaluate'), 105 + 20, 'a round late')
 
   def test_the_scripts_of_the_pages_train_together(self):
     def script(page):
@@ -913,6 +916,8 @@ def loss_of(model, batch):
     with starling.join(model, optimizer, **self.place(), **ALONE, stop_after=100) as swarm:
       with self.assertRaisesRegex(starling.SwarmError, 'follows a metric'):
         swarm.follow(schedulers.ReduceLROnPlateau(optimizer))
+      with self.assertRaisesRegex(TypeError, 'a scheduler of .*, not NoneType'):
+        swarm.follow(None)
       inner = schedulers.ExponentialLR(optimizer, 0.99)
       swarm.follow(schedulers.ChainedScheduler([inner]))
       for index in range(10):
@@ -938,6 +943,9 @@ def loss_of(model, batch):
     model = small_model()
     self.refused('nothing requires grad', small_model().requires_grad_(False))
     self.refused("share='lora' names none", model, share='lora')
+    self.refused(r"share='\(' is no regular expression", model, error=ValueError, share='(')
+    self.refused("which the model does not have; did you mean '3.bias'", model, error=ValueError, share=['3.bia'])
+    self.refused('share= takes a pattern, names, or', model, error=TypeError, share=5)
     self.refused("'0.weight' is torch.complex64", small_model().to(torch.complex64))
     frozen = small_model()
     frozen[3].to('meta').requires_grad_(False)
@@ -956,6 +964,7 @@ def loss_of(model, batch):
     tied[2].weight = nn.Parameter(tied[0].weight.data)
     self.refused("'2.weight' lies in the memory of '0.weight': tie them as one Parameter", tied)
     self.refused('the optimizer holds a tensor', model, OPTIMIZERS['sgd'](small_model().parameters()))
+    self.refused("did you mean 'swarm.optimizer.learning_rate'", model, learning_rat=1)
     self.refused("local_stepz=1: unknown key 'local_stepz' in swarm; did you mean", model, local_stepz=1)
     self.refused("unknown key 'stat' in swarm.*; or did you mean state=", model, stat='folder')
     self.refused('init --task own', model, config='nowhere.yaml')

@@ -218,6 +218,48 @@ TEST_F(RoundParts, EvaluatesAndSavesWhatIsDue) {
   EXPECT_TRUE(jobs.begin_due(true, progress, next));
 }
 
+// Of a loop of its own, which has judged the model.
+class JudgesItself final : public Trainer {
+ public:
+  explicit JudgesItself(Trainer& inner) : inner_(inner) {}
+  bool has_evaluation() const override { return judged; }
+  std::optional<Evaluation> take_evaluation() override {
+    return std::exchange(judged, false) ? std::optional<Evaluation>({.accuracy = 0.75, .samples = 10}) : std::nullopt;
+  }
+  void start_evaluation() override {}
+  std::vector<TrainerSection> sections() override { return inner_.sections(); }
+  void params_changed() override { inner_.params_changed(); }
+  void start_steps(const LocalSteps& steps) override { inner_.start_steps(steps); }
+  TimePoint idle_at() const override { return inner_.idle_at(); }
+  StepReport take_steps() override { return inner_.take_steps(); }
+  std::vector<std::byte> save_state() override { return inner_.save_state(); }
+  bool load_state(std::span<const std::byte> state) override { return inner_.load_state(state); }
+  TrainerData data() const override { return inner_.data(); }
+
+  bool judged = false;
+
+ private:
+  Trainer& inner_;
+};
+
+TEST_F(RoundParts, WhatALoopReportsIsTakenAtTheNextBoundary) {
+  JudgesItself trainer(*trainer_);
+  Pace pace(swarm_, 1);
+  BoundaryJobs jobs({std::chrono::hours(1), std::chrono::hours(1)}, make_checkpoints(), trainer, pace, clock_, events_);
+  jobs.start();
+  ASSERT_TRUE(jobs.begin_due(true, {.steps = 0}, [] {})) << "the first evaluation";
+  jobs.tick();
+  ASSERT_TRUE(jobs.begin_due(true, {.steps = 0}, [] {})) << "the first checkpoint";
+  worker_.run_completions();
+  clock_.advance(seconds(1));
+  EXPECT_FALSE(jobs.begin_due(true, {.steps = 7}, [] {})) << "the loop has told nothing";
+  trainer.judged = true;
+  ASSERT_TRUE(jobs.begin_due(true, {.steps = 8}, [] {}));
+  jobs.tick();
+  EXPECT_EQ(jobs.accuracy(), 0.75);
+  EXPECT_FALSE(jobs.begin_due(true, {.steps = 9}, [] {})) << "taken";
+}
+
 // Shares by moving all params far away: nobody can take them for what the steps left.
 class MixesToAThousand final : public Sharing {
  public:

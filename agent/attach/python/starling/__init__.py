@@ -494,6 +494,8 @@ class Swarm:
     scheduler = getattr(scheduler, 'scheduler', scheduler)  # out of Accelerate's
     if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
       raise SwarmError('ReduceLROnPlateau follows a metric, not the clock: call its step(metric) in the loop')
+    if not hasattr(scheduler, 'last_epoch') and not hasattr(scheduler, '_schedulers'):
+      raise TypeError(f'follow() takes a scheduler of torch.optim.lr_scheduler, not {type(scheduler).__name__}')
     if _steps_of(scheduler) > 0:  # of an earlier life; the optimizer's rate may be that of the script
       for group, rate in zip(scheduler.optimizer.param_groups, scheduler.get_last_lr()):
         group['lr'] = rate

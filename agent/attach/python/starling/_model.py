@@ -1,5 +1,6 @@
 """Which tensors of a model are shared, and whether they can be. Refuses before anything is changed."""
 
+import difflib
 import hashlib
 import re
 
@@ -31,16 +32,30 @@ TYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 SAMPLED = 4096  # elements of a frozen tensor
 
 
-def _chooses(share):
+def _chooses(share, names):
+  """names: of the model's parameters."""
   if share is None:
     return lambda name, tensor: tensor.requires_grad
   if isinstance(share, str):
-    pattern = re.compile(share)
+    try:
+      pattern = re.compile(share)
+    except re.error as error:
+      raise ValueError(
+        f'share={share!r} is no regular expression ({error}); \\ before a sign takes it as it is'
+      ) from None
     return lambda name, tensor: pattern.search(name) is not None
   if callable(share):
     return lambda name, tensor: share(name)
-  names = set(share)
-  return lambda name, tensor: name in names
+  try:
+    chosen = dict.fromkeys(share)
+  except TypeError:
+    raise TypeError(f'share= takes a pattern, names, or a function of a name, not {share!r}') from None
+  for name in chosen:
+    if name not in names:
+      near = difflib.get_close_matches(str(name), names, 1)
+      also = f"; did you mean '{near[0]}'?" if near else '; list(dict(model.named_parameters())) has their names'
+      raise ValueError(f'share= names {name!r}, which the model does not have{also}')
+  return lambda name, tensor: name in chosen
 
 
 def _refuse(name, tensor, remedy='look at what loads or draws it'):
@@ -57,8 +72,9 @@ def _refuse(name, tensor, remedy='look at what loads or draws it'):
 
 
 def shared_params(model, share):
-  chooses = _chooses(share)
-  chosen = [(name, tensor) for name, tensor in model.named_parameters() if chooses(name, tensor)]
+  params = dict(model.named_parameters())
+  chooses = _chooses(share, params)
+  chosen = [(name, tensor) for name, tensor in params.items() if chooses(name, tensor)]
   if not chosen:
     why = 'nothing requires grad; pass share=' if share is None else f'share={share!r} names none of its parameters'
     raise SwarmError(f'the model has no parameters to share: {why}')

@@ -15,7 +15,9 @@ def for_python(text):
   text = re.sub(
     r"\('starling init --from \S+ new.yaml'\)", '(a loop that has loaded it, and a state= of its own)', text
   )
-  text = re.sub(r'swarm\.optimizer\.learning_rate(?: \(now [^)]*\))?', "learning rate of the loop's optimizer", text)
+  text = re.sub(
+    r"(?<!mean ')swarm\.optimizer\.learning_rate(?: \(now [^)]*\))?", "learning rate of the loop's optimizer", text
+  )
   return FLAGS.sub(lambda flag: f'{flag[1].replace("-", "_")}={flag[2] or ""}', text)
 
 
