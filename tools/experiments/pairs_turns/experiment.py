@@ -2,7 +2,7 @@
 that agents keep beside a slow one.
 
 Reading: Pairs are ahead of a group for few agents, and level with all-reduce and local SGD. Lost frames and lost
-exchanges cost more time than the goals allow. A slow agent costs the others 4 to 16 % of their steps, and what it
+exchanges cost more time than the goals allow. A slow agent costs the others 4 to 12 % of their steps, and what it
 knows spreads slowly.
 """
 
