@@ -1,5 +1,6 @@
 #include "agent/observe/warnings.h"
 
+#include <cmath>
 #include <utility>
 #include <variant>
 
@@ -17,12 +18,12 @@ constexpr Duration kEvery = std::chrono::minutes(1);
 constexpr uint64_t kStepsToLearn = 500;
 constexpr double kFarMin = 0.05;     // rms of the farthest model: below, all are near
 constexpr uint64_t kLeftOutMin = 3;  // one or two happen while a young model still moves far
-constexpr double kNotLower = 0.98;   // times the first loss
+constexpr double kLowered = 0.02;    // of the first loss, which may be below zero
 
 // Of an agent that began with the swarm: the loss of a model that has learned may stay.
 bool learns_nothing(const AgentStatus& status) {
   return status.steps_taken >= kStepsToLearn && status.steps_taken == status.steps && status.loss &&
-         status.first_loss && *status.loss > kNotLower * *status.first_loss;
+         status.first_loss && *status.loss > *status.first_loss - kLowered * std::abs(*status.first_loss);
 }
 
 // Frames of other swarms are no damage: whoever asks to join has no swarm yet.

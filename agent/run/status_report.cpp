@@ -27,7 +27,7 @@ void report_rounds(const Rounds& rounds, AgentStatus& status) {
   status.samples = rounds.progress().samples;
   status.swarm_steps = rounds.steps().swarm_steps();
   status.first_steps = rounds.in_first_steps();
-  if (const auto loss = rounds.steps().loss()) status.loss = measured(*loss);
+  if (const auto loss = rounds.steps().loss(); loss && std::isfinite(*loss)) status.loss = loss;
   status.first_loss = rounds.steps().first_loss();
   status.rounds_diverging = rounds.steps().rounds_diverging();
   status.accuracy = measured(rounds.accuracy());

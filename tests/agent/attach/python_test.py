@@ -752,11 +752,11 @@ torch.save(newcomer.state_dict(), 'two.pt')
       self.assertEqual((before['accuracy'], before['test_loss']), (None, None))
 
       for _ in range(105):
-        swarm.step(0.5)
+        swarm.step(-0.5)
       swarm.log(accuracy=0.75, loss=0.5, samples=100)
 
       def shown():
-        swarm.step(0.5)
+        swarm.step(-0.5)
         member = self.shown(swarm)['mine']
         return (member['accuracy'], member['test_loss']) == (0.75, 0.5)
 
@@ -765,6 +765,7 @@ torch.save(newcomer.state_dict(), 'two.pt')
     told = {(event.get('accuracy'), event.get('loss')) for event in written if event['event'] == 'evaluate'}
     self.assertEqual(told, {(0.75, 0.5)}, {event['event'] for event in written})
     self.assertLess(next(event['steps'] for event in written if event['event'] == 'evaluate'), 105 + 20, 'a round late')
+    self.assertEqual([event['loss'] for event in written if 'swarm_steps' in event][-1], -0.5)
 
   def test_the_scripts_of_the_pages_train_together(self):
     def script(page):

@@ -174,10 +174,19 @@ TEST_F(WarningsTest, ALossThatDoesNotFallIsSaidOfAnAgentThatBeganWithTheSwarm) {
   EXPECT_NE(said_[0].find("learning_rate (now 5)"), std::string::npos) << said_[0];
 }
 
+TEST_F(WarningsTest, ALossBelowZeroThatDoesNotFallIsSaid) {
+  status_.first_loss = status_.loss = -2.3;
+  status_.steps = status_.steps_taken = 500;
+  EXPECT_EQ(report_for(1).size(), 1u);
+}
+
 TEST_F(WarningsTest, ALossThatFallsOrWasLowAtAReturnIsNotSaid) {
   status_.first_loss = 2.3;
   status_.loss = 2.2;
   status_.steps = status_.steps_taken = 1000;
+  EXPECT_TRUE(report_for(1).empty());
+  status_.first_loss = -2.3;
+  status_.loss = -2.4;
   EXPECT_TRUE(report_for(1).empty());
   status_.loss = status_.first_loss = 0.1;
   status_.steps = 5000;
