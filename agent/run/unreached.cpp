@@ -27,7 +27,8 @@ void Unreached::look() {
     const bool dead = member.state == MemberState::kDead && now - member.since < kDeadFor;
     if (!dead && member.state > MemberState::kSuspect) continue;
     const bool silent = member.unanswered >= kPingsMin && now - member.unanswered_since >= kSilence;
-    if (!silent || !member.ever_answered) continue;
+    const bool ended = dead && ended_(member.record.id);  // it may die after one ping, where there are many members
+    if (!(silent || ended) || !member.ever_answered) continue;
     if (!text.empty()) {
       ++more;
       continue;

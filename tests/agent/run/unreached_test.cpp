@@ -80,6 +80,22 @@ TEST_F(UnreachedTest, OneWhoseMembershipHasEndedIsToldToBeRenewed) {
   EXPECT_EQ(told.find("takes connections"), std::string::npos) << told;
 }
 
+TEST_F(UnreachedTest, OneWhoseMembershipHasEndedIsToldAlsoAfterOnePing) {
+  for (uint32_t number = 1; number <= 12; ++number) add(number);
+  ended_ = peer_of(1);
+  const Member* member = membership_.find(ended_);
+  for (int i = 0; i < 1200 && member->state != MemberState::kDead; ++i) {
+    clock_.advance(milliseconds(100));
+    membership_.tick();
+    for (uint32_t number = 2; number <= 12; ++number) add(number);
+    member = membership_.find(ended_);
+  }
+  ASSERT_EQ(member->state, MemberState::kDead);
+  ASSERT_LT(member->unanswered, 3u);
+  unreached_.look();
+  EXPECT_NE(take().find("the membership of agent a1 has expired"), std::string::npos);
+}
+
 TEST_F(UnreachedTest, OneThatDiedIsNamedOnlyWhereItStillTakesConnections) {
   add(1);
   pass(seconds(60));
