@@ -32,7 +32,7 @@ struct Largest {
 bool f32_to_bytes_loop(const float* x, size_t count, std::byte* out) {
   Largest<int32_t> bits;
   for_each_vector<float>(count, [&](auto d, size_t i) HWY_ATTR {
-    const auto v = hn::LoadU(d, x + i);
+    const auto v = load_next(d, x + i);
     bits.see(hn::RebindToSigned<decltype(d)>(), magnitude_bits(d, v));
     store_bytes(v, d, out + i * sizeof(float));
   });
@@ -44,7 +44,7 @@ bool f32_to_bf16_loop(const float* x, size_t count, std::byte* out) {
   for_each_vector<float>(count, [&](auto d, size_t i) HWY_ATTR {
     const hn::RebindToSigned<decltype(d)> di;
     const hn::Rebind<uint16_t, decltype(d)> d16;
-    const auto v = hn::LoadU(d, x + i);
+    const auto v = load_next(d, x + i);
     const auto magnitude = magnitude_bits(d, v);
     bits.see(di, magnitude);
     const auto odd = hn::And(hn::ShiftRight<16>(magnitude), hn::Set(di, 1));
@@ -67,7 +67,7 @@ bool f32_to_fp16_loop(const float* x, size_t count, std::byte* out) {
   for_each_vector<float>(count, [&](auto d, size_t i) HWY_ATTR {
     const hn::RebindToSigned<decltype(d)> di;
     const hn::Rebind<uint16_t, decltype(d)> d16;
-    const auto v = hn::LoadU(d, x + i);
+    const auto v = load_next(d, x + i);
     const auto magnitude = magnitude_bits(d, v);
     bits.see(di, magnitude);
     const auto shifted = hn::BitCast(di, hn::Add(hn::BitCast(d, magnitude), hn::Set(d, 0.5f)));

@@ -20,11 +20,9 @@ namespace HWY_NAMESPACE {
 // and while memory fetches what comes next the rows' cells keep the processor busy.
 template <size_t kRows>
 void add_run(const float* x, size_t count, const uint32_t* flips, float* const* cells) {
-  constexpr size_t kAhead = 640;  // fetched before they are needed; the cells in between push none of them out
   const auto step = [&](auto tag, size_t i) HWY_ATTR {
     const hn::RebindToUnsigned<decltype(tag)> tag_u;
-    __builtin_prefetch(x + i + kAhead);
-    const auto v = hn::LoadU(tag, x + i);
+    const auto v = load_next(tag, x + i);
     STARLING_UNROLL for (size_t r = 0; r < kRows; ++r) {
       const auto signed_v = hn::Xor(v, hn::BitCast(tag, hn::Set(tag_u, flips[r])));
       hn::StoreU(hn::Add(hn::LoadU(tag, cells[r] + i), signed_v), tag, cells[r] + i);

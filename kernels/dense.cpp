@@ -29,7 +29,7 @@ HWY_INLINE hn::Vec<D> load_values(D d, const std::byte* values, size_t i) {
 template <bool kBf16, size_t kTerms>
 HWY_INLINE void add_terms(const DenseTerm* terms, size_t at, size_t count, float* y) {
   for_each_vector<float>(count, [&](auto d, size_t i) HWY_ATTR {
-    auto sum = hn::LoadU(d, y + i);
+    auto sum = load_next(d, y + i);
     STARLING_UNROLL for (size_t t = 0; t < kTerms; ++t) {
       const auto value = load_values<kBf16>(d, terms[t].values, at + i);
       sum = hn::Add(sum, hn::Mul(hn::Set(d, terms[t].weight), value));

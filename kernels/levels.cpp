@@ -77,10 +77,6 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> level_code(D d, hn::Vec<D> x, hn::Vec<
   return hn::ShiftRight<16>(hn::Add(parts, above_zero));
 }
 
-// Elements. Codecs read a block twice, first for its scale: while it is encoded, the next blocks come from memory.
-constexpr size_t kAhead = 2048;
-HWY_INLINE void prefetch(const float* from) { __builtin_prefetch(from); }  // nothing is read: it may lie anywhere
-
 template <int kBits>
 struct Encoder {
   const float* x;
@@ -91,7 +87,7 @@ struct Encoder {
 
   template <class D>
   HWY_INLINE hn::Vec<hn::RebindToSigned<D>> code(D d, size_t i, hn::Vec<hn::RebindToUnsigned<D>> chance) const {
-    const auto v = hn::LoadU(d, x + i);
+    const auto v = load_next(d, x + i);
     if constexpr (kBits == 1) return sign_code(d, v, key, first + i);
     return level_code(d, v, hn::Set(d, scaled), levels, chance);
   }
@@ -105,8 +101,6 @@ struct Encoder {
     auto lower = hn::Zero(di), upper = hn::Zero(di);
     STARLING_UNROLL for (size_t slot = 0; slot < Groups<kBits>::kSlots; ++slot) {
       const size_t at = i + slot * Groups<kBits>::kBytes;
-      prefetch(x + at + kAhead);
-      prefetch(x + at + kAhead + kLevelPair);
       const auto chance = kBits == 1 ? hn::Zero(du) : random_at(du, key, first + at);
       const auto low = code(d, at, hn::And(chance, hn::Set(du, 0xFFFF)));
       const auto high = code(d, at + kLevelPair, hn::ShiftRight<16>(chance));
@@ -179,7 +173,7 @@ template <int kBits>
 void axpy_loop(int levels, float a, const std::byte* bytes, size_t count, float scale, float* y) {
   each_level<kBits>(levels, bytes, count, [&](auto d, size_t i, auto level) HWY_ATTR {
     const auto value = hn::Mul(hn::Set(d, scale), level);
-    hn::StoreU(hn::Add(hn::LoadU(d, y + i), hn::Mul(hn::Set(d, a), value)), d, y + i);
+    hn::StoreU(hn::Add(load_next(d, y + i), hn::Mul(hn::Set(d, a), value)), d, y + i);
   });
 }
 
@@ -404,7 +398,7 @@ double levels_squares_any(const LevelCodes& codes, const std::byte* bytes, size_
 
 void take_signs_loop(float size, float* x, size_t count) {
   const auto step = [&](auto d, size_t i) HWY_ATTR {
-    const auto v = hn::LoadU(d, x + i);
+    const auto v = load_next(d, x + i);
     const auto some = hn::Gt(hn::Abs(v), hn::Zero(d));
     hn::StoreU(hn::IfThenElseZero(some, hn::CopySign(hn::Set(d, size), v)), d, x + i);
   };
@@ -422,7 +416,7 @@ double sum_abs_loop(const float* x, size_t count) {
       from = tail;
     }
     STARLING_UNROLL for (size_t v = 0; v < SquareSums::kSteps; ++v) {
-      sums.add_magnitude(v, hn::LoadU(d, from + v * SquareSums::kStep));
+      sums.add_magnitude(v, load_next(d, from + v * SquareSums::kStep));
     }
   }
   return sums.total();

@@ -118,7 +118,7 @@ struct ApplyVector {
   HWY_INLINE void add(hn::Vec<Ints> own, hn::Vec<Ints> peer, float* x) const {
     const auto delta =
         hn::Mul(factor, hn::ConvertTo(Floats(), difference<kBits>(Ints(), own, own_shift, peer, peer_shift)));
-    hn::StoreU(hn::Add(hn::LoadU(Floats(), x), delta), Floats(), x);
+    hn::StoreU(hn::Add(load_next(Floats(), x), delta), Floats(), x);
   }
   template <int kBits>
   HWY_INLINE void step(const std::byte* own, const std::byte* peer, float* x, float* upper) const {

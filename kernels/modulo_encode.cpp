@@ -37,7 +37,7 @@ struct EncodeRow {
   hn::Vec<Words> projection = hn::Zero(Words());
 
   HWY_INLINE hn::Vec<Ints> quantise(const float* x, const uint32_t* weights) {
-    const auto v = hn::LoadU(Floats(), x);
+    const auto v = load_next(Floats(), x);
     max_bits = hn::Max(max_bits, magnitude_bits(Floats(), v));
     const auto q = nearest_int(hn::Mul(v, scale));
     projection = hn::Add(projection, hn::Mul(hn::BitCast(Words(), q), hn::LoadU(Words(), weights)));

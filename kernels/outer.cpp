@@ -35,15 +35,15 @@ struct Stepped {
 template <class D>
 HWY_INLINE Stepped<D> nesterov_vector(D d, const NesterovStep& step, const float* v, const float* m, const float* r) {
   const auto momentum = hn::Set(d, step.momentum);
-  const auto value = hn::Mul(hn::Set(d, step.factor), hn::LoadU(d, v));
-  const auto next = hn::Add(hn::Mul(momentum, hn::LoadU(d, m)), value);
+  const auto value = hn::Mul(hn::Set(d, step.factor), load_next(d, v));
+  const auto next = hn::Add(hn::Mul(momentum, load_next(d, m)), value);
   const auto ahead = hn::Add(value, hn::Mul(momentum, next));
-  return {next, hn::Add(hn::LoadU(d, r), hn::Mul(hn::Set(d, step.rate), ahead))};
+  return {next, hn::Add(load_next(d, r), hn::Mul(hn::Set(d, step.rate), ahead))};
 }
 
 bool axpy_is_finite_loop(float a, const float* x, const float* y, size_t count) {
   return all_finite(count, [&](auto d, size_t i) HWY_ATTR {
-    return magnitude_bits(d, hn::Add(hn::LoadU(d, y + i), hn::Mul(hn::Set(d, a), hn::LoadU(d, x + i))));
+    return magnitude_bits(d, hn::Add(load_next(d, y + i), hn::Mul(hn::Set(d, a), load_next(d, x + i))));
   });
 }
 

@@ -73,7 +73,7 @@ HWY_INLINE PairSums sums(const std::byte* own, const std::byte* peer, size_t cou
 template <class Values, class D>
 HWY_INLINE void apply_vector(D d, hn::Vec<D> factor, const std::byte* own, const std::byte* peer, float* x) {
   const auto difference = hn::Sub(Values::load(d, peer), Values::load(d, own));
-  hn::StoreU(hn::Add(hn::LoadU(d, x), hn::Mul(factor, difference)), d, x);
+  hn::StoreU(hn::Add(load_next(d, x), hn::Mul(factor, difference)), d, x);
 }
 
 template <class Values>

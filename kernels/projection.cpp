@@ -47,7 +47,7 @@ class SignedRow {
     STARLING_UNROLL for (size_t at = 0; at < kRun; at += kStep) {
       const auto word = hn::Set(Words(), static_cast<uint32_t>(signs >> (at & 32)));
       const auto negative = hn::TestBit(word, hn::LoadU(Words(), kBitsOfWord.each + at % 32));
-      const auto value = hn::LoadU(D(), x + at);
+      const auto value = load_next(D(), x + at);
       auto& sum = sums_[at % kProjectionBuckets / kStep];
       sum = hn::Add(sum, hn::IfThenElse(hn::RebindMask(D(), negative), hn::Neg(value), value));
     }

@@ -68,7 +68,6 @@ HWY_INLINE size_t append(const float* x, uint32_t first, uint64_t wanted, int32_
 // seen. Whole vectors are stored, so the outputs need room for one vector more than is found.
 size_t collect_loop(const float* x, size_t begin, size_t count, int32_t floor, uint32_t* indices, int32_t* magnitudes,
                     int32_t* largest) {
-  constexpr size_t kAhead = 640;  // elements fetched before they are needed: a wrong guess at a branch stops that
   constexpr size_t kGroup = 64;
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
@@ -78,8 +77,7 @@ size_t collect_loop(const float* x, size_t begin, size_t count, int32_t floor, u
   for (; i + kGroup <= count; i += kGroup) {
     uint64_t wanted = 0;
     STARLING_UNROLL for (size_t v = 0; v < kGroup; v += kLanes<decltype(d)>) {
-      __builtin_prefetch(x + i + v + kAhead);
-      const auto bits = magnitude_bits(d, hn::LoadU(d, x + i + v));
+      const auto bits = magnitude_bits(d, load_next(d, x + i + v));
       best = hn::Max(best, bits);
       wanted |= bits_of_mask(di, hn::Gt(bits, below)) << v;
     }

@@ -20,8 +20,8 @@ void axpy_loop(float a, const float* x, float* y, size_t count) {
   const auto factor = hn::Set(d, a);
   size_t i = 0;
   for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
-    const auto product = hn::Mul(factor, hn::LoadU(d, x + i));
-    hn::StoreU(hn::Add(hn::LoadU(d, y + i), product), d, y + i);
+    const auto product = hn::Mul(factor, load_next(d, x + i));
+    hn::StoreU(hn::Add(load_next(d, y + i), product), d, y + i);
   }
   for (; i < count; ++i) y[i] += a * x[i];
 }
@@ -31,7 +31,7 @@ double squared_norm_loop(const float* x, size_t count) {
   const SquareSums::Narrow d;
   const auto add_group = [&](const float* from) HWY_ATTR {
     STARLING_UNROLL for (size_t v = 0; v < SquareSums::kSteps; ++v)
-        sums.add(v, hn::LoadU(d, from + v * SquareSums::kStep));
+        sums.add(v, load_next(d, from + v * SquareSums::kStep));
   };
   size_t i = 0;
   for (; i + SquareSums::kGroup <= count; i += SquareSums::kGroup) add_group(x + i);
@@ -49,7 +49,7 @@ double squared_distance_loop(const float* x, const float* y, size_t count) {
   const auto add_group = [&](const float* from, const float* to) HWY_ATTR {
     STARLING_UNROLL for (size_t v = 0; v < SquareSums::kSteps; ++v) {
       const size_t at = v * SquareSums::kStep;
-      sums.add(v, hn::Sub(hn::LoadU(d, to + at), hn::LoadU(d, from + at)));
+      sums.add(v, hn::Sub(load_next(d, to + at), load_next(d, from + at)));
     }
   };
   size_t i = 0;
@@ -71,7 +71,7 @@ size_t count_nonfinite_loop(const float* x, size_t count) {
   size_t i = 0;
   size_t found = 0;
   for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
-    found += hn::CountTrue(di, hn::Gt(magnitude_bits(d, hn::LoadU(d, x + i)), largest_finite));
+    found += hn::CountTrue(di, hn::Gt(magnitude_bits(d, load_next(d, x + i)), largest_finite));
   }
   for (; i < count; ++i) found += (std::bit_cast<uint32_t>(x[i]) & 0x7FFFFFFFu) > 0x7F7FFFFFu;
   return found;
@@ -83,7 +83,7 @@ float max_abs_loop(const float* x, size_t count) {
   auto best = hn::Zero(di);
   size_t i = 0;
   for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
-    best = hn::Max(best, magnitude_bits(d, hn::LoadU(d, x + i)));
+    best = hn::Max(best, magnitude_bits(d, load_next(d, x + i)));
   }
   int32_t bits = max_lane(di, best);
   for (; i < count; ++i) bits = std::max(bits, std::bit_cast<int32_t>(x[i]) & 0x7FFFFFFF);
