@@ -228,7 +228,7 @@ void Agent::tick() {
     rounds_->stop_waiting();
   }
   farewell_.tick();
-  router_.membership().update_self(meta());
+  router_.membership().update_self(meta(), rounds_ ? rounds_->steps().stop_after() : 0);
   if (now >= next_status_ && !finished()) {
     next_status_ = now + kStatusEvery;
     if (rounds_) look_at_stops(rounds_->progress().steps);

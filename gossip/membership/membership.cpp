@@ -161,8 +161,8 @@ void Membership::set_options(const MembershipOptions& options) { impl_->context.
 
 void Membership::set_seeds(std::vector<Endpoint> seeds) { impl_->anti_entropy.set_seeds(std::move(seeds)); }
 
-void Membership::update_self(const MemberMeta& meta) {
-  impl_->own.set_meta(meta);
+void Membership::update_self(const MemberMeta& meta, uint64_t last_step) {
+  impl_->own.set_meta(meta, last_step);
   impl_->announce_meta();
 }
 

@@ -52,8 +52,10 @@ class Membership {
   void add(const PeerRecord& record) { add({record}, record.id); }
   // Addresses to contact again and again, members or not, so that islands find each other.
   void set_seeds(std::vector<Endpoint> seeds);
-  void update_self(const MemberMeta& meta);  // announced as options.meta_interval says
-  void announce_leave();                     // tells all live members at once; no refutations from now on
+  // Announced as options.meta_interval says. What others wait for is told at once: a new phase, or that the steps have
+  // reached `last_step`; 0: no step is the last.
+  void update_self(const MemberMeta& meta, uint64_t last_step = 0);
+  void announce_leave();  // tells all live members at once; no refutations from now on
   // Takes revocations (as Revocations::take() reads them), and tells the members those that are new. The record of a
   // member that is revoked leaves, and none of it is taken again. REQUIRES: the swarm is certified.
   void revoke(std::string_view entries);

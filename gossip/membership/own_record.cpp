@@ -12,8 +12,10 @@ namespace {
 constexpr size_t kOftenMax = 6;  // up to so many members, each announces a status each meta_interval; of more, rarer
 constexpr size_t kCountedMax = 120;  // more members make it no rarer
 
-// What others act on at once. While settling they wait for the first projection.
-bool is_urgent(const MemberMeta& next, const MemberMeta& last) {
+// What others act on at once. They end when most have told of the last step, and settling they wait for the first
+// projection.
+bool is_urgent(const MemberMeta& next, const MemberMeta& last, uint64_t last_step) {
+  if (next.steps >= last_step && last.steps < last_step) return true;
   const bool first_projection = next.phase == Phase::kSettling && last.projection.empty() && !next.projection.empty();
   return next.phase != last.phase || next.pause != last.pause || next.stop_after != last.stop_after || first_projection;
 }
@@ -33,7 +35,8 @@ OwnRecord::OwnRecord(MembershipContext& context, MemberTable& table, UpdateQueue
   queue_.put_alive(record_, true);
 }
 
-void OwnRecord::set_meta(const MemberMeta& meta) {
+void OwnRecord::set_meta(const MemberMeta& meta, uint64_t last_step) {
+  last_step_ = last_step;
   if (meta == record_.meta) {
     pending_meta_.reset();
   } else {
@@ -43,7 +46,7 @@ void OwnRecord::set_meta(const MemberMeta& meta) {
 
 bool OwnRecord::announce_meta() {
   if (!pending_meta_ || leaving_ || record_.version.incarnation >= kIncarnationMax) return false;
-  const bool urgent = is_urgent(*pending_meta_, record_.meta);
+  const bool urgent = is_urgent(*pending_meta_, record_.meta, last_step_);
   if (!urgent && context_.clock.now() < next_status()) return false;
   announce(false);
   return urgent;

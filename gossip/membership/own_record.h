@@ -27,7 +27,7 @@ class OwnRecord {
   const Version& version() const { return record_.version; }
   bool leaving() const { return leaving_; }
 
-  void set_meta(const MemberMeta& meta);  // announced later, by announce_meta()
+  void set_meta(const MemberMeta& meta, uint64_t last_step);  // announced later, by announce_meta()
   // Announces a pending status if it is due. True: it should be sent at once, not with a probe.
   bool announce_meta();
   bool refute();  // false: this agent is leaving, or its incarnation has reached the limit
@@ -48,6 +48,7 @@ class OwnRecord {
   HealthScore& health_;
   PeerRecord record_;
   std::optional<MemberMeta> pending_meta_;
+  uint64_t last_step_ = 0;
   TimePoint announced_;
   bool leaving_ = false;
 };

@@ -54,6 +54,21 @@ INSTANTIATE_TEST_SUITE_P(
                     SettlingCase{"updates", {.name = "", .kind = ExchangeKind::kGroup, .updates = true}, 4}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// Of so many members each tells its steps rarely, and a run may be over before most have told twice.
+TEST(Settling, ManyMembersEndAShortRunAtItsStop) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = ending_soon({.name = "", .kind = ExchangeKind::kPairwise});
+  for (const uint64_t stop : {20, 200}) {
+    config.stop_after = stop;
+    QuadraticSwarm swarm(first_seed(), config, near_links(0));
+    add_agents(swarm, 60);
+    ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
+    for (size_t a = 0; a < swarm.count(); ++a) {
+      EXPECT_LE(swarm.agent(a).rounds()->steps().progress().steps, stop + 25) << "agent " << a << ", " << stop;
+    }
+  }
+}
+
 class Prolonged : public testing::TestWithParam<ExchangeCase> {};
 
 // One member comes back and raises the stop while the others settle. All take steps again, and end with one model.

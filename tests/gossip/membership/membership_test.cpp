@@ -715,7 +715,7 @@ TEST_F(MembershipTest, StatusIsAnnouncedAtMostOncePerInterval) {
   EXPECT_EQ(members->self().version.incarnation, settled) << "nothing changed";
 }
 
-TEST_F(MembershipTest, OfManyMembersEachAnnouncesItsStatusRarelyButNotItsPhaseAndItsStop) {
+TEST_F(MembershipTest, OfManyMembersEachAnnouncesItsStatusRarelyButAtOnceItsPhaseItsLastStepAndItsStop) {
   add(1, 60);
   run_for(seconds(120));  // all have answered
   const uint32_t before = members->self().version.incarnation;
@@ -730,10 +730,15 @@ TEST_F(MembershipTest, OfManyMembersEachAnnouncesItsStatusRarelyButNotItsPhaseAn
   EXPECT_GE(during, 2u);
   EXPECT_LE(during, 4u) << "60 members at 5 s each send as much as 6 at 500 ms";
   outbox.take_all<Gossip>();
-  const auto told_at_once = [&] {
-    members->update_self(meta);
+  const auto told_at_once = [&](uint64_t last_step = 0) {
+    members->update_self(meta, last_step);
     return outbox.take_all<Gossip>().size();
   };
+  ++meta.steps;
+  EXPECT_EQ(told_at_once(meta.steps + 1), 0u);
+  EXPECT_GE(told_at_once(meta.steps), 59u) << "its last step";
+  ++meta.steps;
+  EXPECT_EQ(told_at_once(meta.steps - 1), 0u) << "it was told";
   meta.phase = Phase::kSettling;
   EXPECT_GE(told_at_once(), 59u);
   meta.stop_after = 5000;
