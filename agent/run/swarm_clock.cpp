@@ -66,7 +66,6 @@ double SwarmClock::steps_since(const PeerRecord& agent, Claim& claim) const {
   if (theirs != claim.told) {
     const double between = own - claim.own_then;
     if (claim.told >= 0 && between > 0) {
-      if (claim.own_between == 0) claim.unseen = between;
       claim.own_between = between;
       claim.pace = std::clamp((theirs - claim.told) / between, 0.0, kProgressMax);
     }
@@ -134,9 +133,10 @@ uint64_t SwarmClock::steps(uint64_t own_steps, double own_steps_per_s, bool in_s
     const auto rate = static_cast<double>(agent.meta.steps_per_s);
     claim.least_rate = claim.least_rate == 0 ? rate : std::min(claim.least_rate, rate);
     if (new_window) claim.rate = std::exchange(claim.least_rate, 0);
+    const bool silent = claim.own_between == 0;  // what it tells first counts at once, up to the own steps until then
     const double since = in_step ? 0 : steps_since(agent, claim);
-    const double at_most = claim.counted + std::max(most, std::exchange(claim.unseen, 0));
-    claim.counted = std::min(static_cast<double>(agent.meta.steps) + since, at_most);
+    const double room = silent ? std::max(most, claim.own_between) : most;
+    claim.counted = std::min(static_cast<double>(agent.meta.steps) + since, claim.counted + room);
     steps.push_back(static_cast<uint64_t>(claim.counted));
   });
   std::erase_if(claims_, [&](const Row& row) { return now - row.claim.last > kForgottenAfter; });

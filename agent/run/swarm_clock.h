@@ -67,8 +67,7 @@ class SwarmClock {
     double told = -1;                  // steps, by the last record that told others; negative: none did
     double own_then = 0;               // this agent's, when that came
     double own_between = 0, pace = 0;  // and since the one before; its steps for one of these. 0: not known
-    double unseen = 0;  // of the own ones, as many of its steps count at once: it has told for the first time
-    TimePoint last;     // seen
+    TimePoint last;                    // seen
   };
   struct Row {
     PeerId peer;
